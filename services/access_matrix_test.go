@@ -121,7 +121,8 @@ func expected(rpc operation, kind string, row map[string]verdict) verdict {
 	return want
 }
 
-// scannerVerdict is what the protocol of scanners changes: a request that names no deployment acts in that of the credential.
+// scannerVerdict is what the protocol of scanners changes: a request that names no deployment acts in that of the
+// credential.
 func scannerVerdict(d protoreflect.MethodDescriptor, kind string, want verdict) verdict {
 	named := d.Input().Fields().ByName("deployment_id") != nil || d.Input().Fields().ByName("deployment_slug") != nil
 	if kind == "other tenant" && !named {

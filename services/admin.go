@@ -63,7 +63,8 @@ func absent(cfg config.Config) bool {
 	return errors.Is(err, fs.ErrNotExist) && dbcopy.Unfinished(cfg.Data) == nil
 }
 
-// withCurrent runs fn on the open database, whose schema must be up to date. Commands use withStore, or operate where they change it.
+// withCurrent runs fn on the open database, whose schema must be up to date. Commands use withStore, or operate where
+// they change it.
 func withCurrent(ctx context.Context, cfg config.Config, fn func(*store.Store) error) (err error) {
 	st, err := openExisting(ctx, cfg)
 	if err != nil {

@@ -37,7 +37,8 @@ type AuditReport struct {
 	// Sequence and Hash are the last good entry's; Hash is hexadecimal.
 	Sequence int64
 	Hash     string
-	// Since is since when it is recorded that there is a trail; zero when it is not. Adopted says that the deployment is older.
+	// Since is since when it is recorded that there is a trail; zero when it is not. Adopted says that the deployment is
+	// older.
 	Since   time.Time
 	Adopted bool
 	// Anchors is how many entries that are known from elsewhere were there.
@@ -61,8 +62,8 @@ type KnownAudit struct {
 	File string
 }
 
-// VerifyAudit checks the audit trails of all deployments, or of one. Each is called for each deployment, progress now and
-// then in between; an error of each ends the verification. A running server is not disturbed.
+// VerifyAudit checks the audit trails of all deployments, or of one. Each is called for each deployment, progress now
+// and then in between; an error of each ends the verification. A running server is not disturbed.
 func VerifyAudit(ctx context.Context, cfg config.Config, slug string, known KnownAudit,
 	progress func(deployment string, entries int64), each func(AuditReport) error,
 ) error {
@@ -267,8 +268,9 @@ func (k *knownAnchors) missing(trails []trailOf, each func(AuditReport) error) e
 	return nil
 }
 
-// BeginAudit makes, each with an entry of its own, the records by which an emptied trail is told from a new one, where they are missing, and the key of the
-// trails if that is missing, too. It returns the slugs of the deployments that got a record.
+// BeginAudit makes, each with an entry of its own, the records by which an emptied trail is told from a new one, where
+// they are missing, and the key of the trails if that is missing, too. It returns the slugs of the deployments that got
+// a record.
 func BeginAudit(ctx context.Context, cfg config.Config) (begun []string, err error) {
 	err = apierr.Plain(withCurrent(ctx, cfg, func(st *store.Store) error { // there may be no trail yet that operate could write to
 		keyring, err := secret.OpenExisting(ctx, st, cfg.KeyPath())

@@ -59,8 +59,8 @@ type RestoreReport struct {
 var ErrPostgres = errors.New("the database is PostgreSQL, which brings better tools")
 
 // Backup copies the SQLite database of a configuration into a new file while servers work on it: everything that was
-// acknowledged before the call is in it, and of what comes later whole transactions or nothing. Progress is told how many
-// pages are done.
+// acknowledged before the call is in it, and of what comes later whole transactions or nothing. Progress is told how
+// many pages are done.
 func Backup(ctx context.Context, cfg config.Config, file string, progress func(done, total int64)) (BackupReport, error) {
 	if cfg.Database != "" {
 		return BackupReport{}, postgresCommands(cfg, file)
@@ -77,8 +77,9 @@ func Backup(ctx context.Context, cfg config.Config, file string, progress func(d
 	}, nil
 }
 
-// Restore puts a backup into the data directory of a configuration, on which no server may run, after it has checked the
-// file, its schema and its audit trail. A backup of an older version is brought up to date; the file itself is only read.
+// Restore puts a backup into the data directory of a configuration, on which no server may run, after it has checked
+// the file, its schema and its audit trail. A backup of an older version is brought up to date; the file itself is only
+// read.
 func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progress func(deployment string, entries int64)) (report RestoreReport, err error) {
 	if cfg.Database != "" {
 		return RestoreReport{}, postgresCommands(cfg, req.File)

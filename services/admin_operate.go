@@ -31,9 +31,9 @@ type operation struct {
 	homes func(ctx context.Context, st *store.Store) ([]int64, error)
 }
 
-// operate runs a command that changes the store beside the server. It is the only way to do so: the key must be there and fit, before
-// anything is written, and every transaction of fn gets an entry of the audit trail, whether fn thinks of it (audit.Change) or not. A
-// command that changed nothing, but succeeded, has one, too.
+// operate runs a command that changes the store beside the server. It is the only way to do so: the key must be there
+// and fit, before anything is written, and every transaction of fn gets an entry of the audit trail, whether fn thinks
+// of it (audit.Change) or not. A command that changed nothing, but succeeded, has one, too.
 func operate(ctx context.Context, cfg config.Config, op operation, fn func(ctx context.Context, st *store.Store, keyring *secret.Keyring) error) error {
 	return apierr.Plain(withCurrent(ctx, cfg, func(st *store.Store) error {
 		homes, err := op.homes(ctx, st)

@@ -29,8 +29,8 @@ func writeOf(ctx context.Context, st *store.Store) error {
 	})
 }
 
-// A command that changes the store without a word to the audit trail leaves an entry all the same; one that is not run by operate
-// cannot change it.
+// A command that changes the store without a word to the audit trail leaves an entry all the same; one that is not run
+// by operate cannot change it.
 func TestCommandThatForgetsTheTrail(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
 	apitest.StartConfigured(t, cfg)

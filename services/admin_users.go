@@ -66,8 +66,8 @@ func UnlinkUser(ctx context.Context, cfg config.Config, email string) (User, err
 	})
 }
 
-// changeUser writes the audit trail of a change, whose actor is who runs the command. The deployment of the configuration
-// gets the entry where the user has none.
+// changeUser writes the audit trail of a change, whose actor is who runs the command. The deployment of the
+// configuration gets the entry where the user has none.
 func changeUser(ctx context.Context, cfg config.Config, method string, request map[string]any, change func(context.Context, *ent.Tx, int64) (*ent.User, error)) (User, error) {
 	var changed User
 	op := operation{method: method, homes: ofSlug(cfg.Deployment), request: request}

@@ -33,8 +33,8 @@ const (
 	syslogPort    = "514"
 )
 
-// exportAnchors is the domain that exports anchors, when the operator says where to. Only nodes that know the place have the
-// queue.
+// exportAnchors is the domain that exports anchors, when the operator says where to. Only nodes that know the place
+// have the queue.
 func exportAnchors(d *server.Deps) server.Parts {
 	if d.Config.AuditAnchor == "" {
 		return server.Parts{}
@@ -103,8 +103,8 @@ func (w *anchorWorker) Work(ctx context.Context, _ *river.Job[anchorExport]) err
 	return nil
 }
 
-// next is the line of a deployment; nil when there is nothing new. A trail that is damaged, or has gone back behind what was
-// exported, is told at once.
+// next is the line of a deployment; nil when there is nothing new. A trail that is damaged, or has gone back behind
+// what was exported, is told at once.
 func (w *anchorWorker) next(ctx context.Context, d *ent.Deployment) ([]byte, audit.Anchor, error) {
 	last, again := w.last[d.ID]
 	if again {

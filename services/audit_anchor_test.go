@@ -22,8 +22,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestAuditAnchorsLeave: the server takes the ends of its trails to a file, a syslog daemon or a webhook by itself, and what
-// arrives there is what verify compares with.
+// TestAuditAnchorsLeave: the server takes the ends of its trails to a file, a syslog daemon or a webhook by itself, and
+// what arrives there is what verify compares with.
 func TestAuditAnchorsLeave(t *testing.T) {
 	t.Parallel()
 	for name, receive := range map[string]func(t *testing.T, got chan<- string) (setting string){

@@ -25,8 +25,8 @@ func isAudited(rule *optionsv1.MethodRule) bool {
 	return rule.GetPermission() >= optionsv1.Permission_PERMISSION_TRIAGE
 }
 
-// TestOneAuditEntryPerCall calls every RPC as an administrator and as somebody who may only read, and counts the entries:
-// one for each call that could change something, with the code that the caller got, and none for any other.
+// TestOneAuditEntryPerCall calls every RPC as an administrator and as somebody who may only read, and counts the
+// entries: one for each call that could change something, with the code that the caller got, and none for any other.
 func TestOneAuditEntryPerCall(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -80,8 +80,8 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	t.Fatalf("not in 30 s: %s", what)
 }
 
-// Compressed reports count with what they have on disk. Those of one deployment cannot take more than its quota, and others do not
-// feel it; when they have ended, nothing of them is left.
+// Compressed reports count with what they have on disk. Those of one deployment cannot take more than its quota, and
+// others do not feel it; when they have ended, nothing of them is left.
 func TestUploadsHaveAQuotaOfDisk(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s := apitest.Start(t, func(c *config.Config) {
@@ -191,8 +191,8 @@ func refusedForRoom(t *testing.T, s *apitest.Server) int {
 	return n
 }
 
-// On a disk that is really full nothing fails with 500, reads go on, and when there is room again everything works and the audit
-// trail knows what was refused.
+// On a disk that is really full nothing fails with 500, reads go on, and when there is room again everything works and
+// the audit trail knows what was refused.
 func TestFullDisk(t *testing.T) {
 	dir := storetest.SmallDisk(t, 96*mebi)
 	s := apitest.Start(t, func(c *config.Config) {
@@ -270,7 +270,8 @@ func TestFullDisk(t *testing.T) {
 	eventually(t, "the audit trail has what was refused", func() bool { return refusedForRoom(t, s) == before+21 })
 }
 
-// Uploads of one token that trickle fill the queue of its deployment for as long as the rule about their rate allows, and no longer.
+// Uploads of one token that trickle fill the queue of its deployment for as long as the rule about their rate allows,
+// and no longer.
 func TestTricklingUploadsAreEnded(t *testing.T) {
 	s := apitest.Start(t, func(c *config.Config) {
 		c.Uploads, c.UploadsPerDeployment, c.UploadQueue = 2, 1, 32

@@ -11,7 +11,8 @@ import (
 	"github.com/palisade/palisade/services/config"
 )
 
-// checkDisk asks whether the disk has room for uploads. A data directory that is still to be made lies where its parent is.
+// checkDisk asks whether the disk has room for uploads. A data directory that is still to be made lies where its parent
+// is.
 func checkDisk(cfg config.Config) Check {
 	const name = "disk"
 	disk := cfg.Disk()

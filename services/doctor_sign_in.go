@@ -15,7 +15,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// checkSignIn looks at what the store and the settings of sign-in make of each other. Without an issuer nobody signs in.
+// checkSignIn looks at what the store and the settings of sign-in make of each other. Without an issuer nobody signs
+// in.
 func checkSignIn(ctx context.Context, cfg config.Config, st *store.Store) []Check {
 	const role, teams = "role of new members", "teams of oidc-claim-map"
 	if cfg.OIDCIssuer == "" {

@@ -85,7 +85,8 @@ func readRights(ctx context.Context, st *store.Store) (r rights, err error) {
 	return r, nil
 }
 
-// readSetter looks for who sets default_transaction_read_only: the role in this database, then the role, then the database.
+// readSetter looks for who sets default_transaction_read_only: the role in this database, then the role, then the
+// database.
 func (r *rights) readSetter(ctx context.Context, db *sql.DB) error {
 	var ofRole, inDatabase bool
 	err := db.QueryRowContext(ctx, `SELECT s.setrole <> 0, s.setdatabase <> 0 FROM pg_db_role_setting s

@@ -17,9 +17,9 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// filling stores the same number of rows in every table of a tenant, made from the schema alone, so that a new table has
-// rows as soon as it exists. Row i of each table has the id base+i and belongs to row i of all others; every second row
-// belongs to row 1 instead by the first of its references, so that row 1 has many of everything.
+// filling stores the same number of rows in every table of a tenant, made from the schema alone, so that a new table
+// has rows as soon as it exists. Row i of each table has the id base+i and belongs to row i of all others; every second
+// row belongs to row 1 instead by the first of its references, so that row 1 has many of everything.
 type filling struct {
 	server *apitest.Server
 	tenant apitest.Tenant

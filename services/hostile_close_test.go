@@ -10,8 +10,8 @@ import (
 	"github.com/palisade/palisade/services/internal/egress/egresstest"
 )
 
-// Anchors of the audit trail are sent by a job, which no receiver may hold up. What decides is the status over HTTP, and
-// that all was sent over syslog.
+// Anchors of the audit trail are sent by a job, which no receiver may hold up. What decides is the status over HTTP,
+// and that all was sent over syslog.
 func TestAuditAnchorsAgainstHostileReceivers(t *testing.T) {
 	const budget = time.Second
 	egresstest.Shorten(t, budget)

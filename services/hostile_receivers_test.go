@@ -39,8 +39,8 @@ type outbound struct {
 	greeting string
 }
 
-// outboundCalls are all that the server makes but for audit anchors, which have a test of their own. Package managers are
-// checked for their URL alone.
+// outboundCalls are all that the server makes but for audit anchors, which have a test of their own. Package managers
+// are checked for their URL alone.
 var outboundCalls = map[string]outbound{
 	"webhook":            {call: send(channel.Webhook, map[string]string{"secret": "a-shared-secret-of-ours"}, "url"), statusDecides: true},
 	"slack":              {call: send(channel.Slack, map[string]string{}, "url"), statusDecides: true},

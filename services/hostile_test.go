@@ -127,7 +127,8 @@ func invokeRaw(ctx context.Context, conn *grpc.ClientConn, method string, messag
 	return conn.Invoke(ctx, method, message, nil, options...)
 }
 
-// Texts and free-form JSON over HTTP are bounded as lists are, and what one caller can never have room for is no matter of time.
+// Texts and free-form JSON over HTTP are bounded as lists are, and what one caller can never have room for is no matter
+// of time.
 func TestHostileBodies(t *testing.T) {
 	s := apitest.Start(t, nil)
 	s.Upload(t, "acme/web", "main", []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec"}},"results":[]}]}`))

@@ -42,7 +42,8 @@ var sharedPackages = map[string]bool{
 	"supplychain/dependencies": true,
 }
 
-// TestImportsRunOneWay: cmd, services, domains, internal, ent. Domains meet in packages that are listed, and in no root.
+// TestImportsRunOneWay: cmd, services, domains, internal, ent. Domains meet in packages that are listed, and in no
+// root.
 func TestImportsRunOneWay(t *testing.T) {
 	t.Parallel()
 	imports := importsOf(t)

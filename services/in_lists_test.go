@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// shortLists are the lists that become a parameter for each value, or a row for each item of one statement, and why there are never
-// too many of them, by file and by call. All others are given to store.In, store.OneOf and their like, or in parts to CreateBulk:
-// a statement takes 32,766 parameters on SQLite, 65,535 on PostgreSQL.
+// shortLists are the lists that become a parameter for each value, or a row for each item of one statement, and why
+// there are never too many of them, by file and by call. All others are given to store.In, store.OneOf and their like,
+// or in parts to CreateBulk: a statement takes 32,766 parameters on SQLite, 65,535 on PostgreSQL.
 var shortLists = map[string]map[string]string{
 	"ai/tasks.go":                       {"CreateBulk(rows)": "of a part"},
 	"deployments/deployment.go":         {"ScmTypeIn(githubTypes)": "a constant"},

@@ -18,8 +18,8 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// upkeepKinds are the jobs of the whole installation. They go before those of deployments and without a bound (see package jobs), so
-// each waits once at most, whatever deployments do.
+// upkeepKinds are the jobs of the whole installation. They go before those of deployments and without a bound (see
+// package jobs), so each waits once at most, whatever deployments do.
 var upkeepKinds = []string{
 	"abandoned_scans", "ai_suggest_memories", "ai_sweep", "audit_anchor", "deliver_notifications", "delivery_retention", "grown_tables", "lost_scan_results",
 	"old_page_boundaries", "purge_scan_coverages", "refresh_statistics", "scm_events_sweep", "scm_expiry", "tidy_packages", "token_request_expiry",

@@ -12,8 +12,8 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// sharedQueues are those in which jobs of deployments wait for each other, each with a kind of theirs. What these jobs ask for does
-// not exist, so that each is done at once; %d is the deployment, and # another number for each.
+// sharedQueues are those in which jobs of deployments wait for each other, each with a kind of theirs. What these jobs
+// ask for does not exist, so that each is done at once; %d is the deployment, and # another number for each.
 var sharedQueues = map[string]struct{ kind, args string }{
 	"default":    {"scm_sync", `{"deployment_id": %d, "config_id": 9#, "debug": false}`},
 	"workflows":  {"workflow_attempt", `{"deployment_id": %d, "run_id": 7, "task_id": 9#, "attempt_id": 9#}`},

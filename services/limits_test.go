@@ -26,7 +26,8 @@ func quotaFields(get func(name string) string) (fields [4]string) {
 	return fields
 }
 
-// soon is the number of seconds that is wanted when the one that was got is at most a minute less: time passes between calls.
+// soon is the number of seconds that is wanted when the one that was got is at most a minute less: time passes between
+// calls.
 func soon(got, want string) string {
 	seconds, err := strconv.Atoi(strings.Trim(got, "[]"))
 	most, unwanted := strconv.Atoi(strings.Trim(want, "[]"))
@@ -83,8 +84,8 @@ func TestAnswersTellTheQuota(t *testing.T) {
 	}
 }
 
-// The limit of a deployment holds for all its credentials together, and a node has only its part of it; others do not feel
-// it.
+// The limit of a deployment holds for all its credentials together, and a node has only its part of it; others do not
+// feel it.
 func TestDeploymentsHaveTheirOwnLimit(t *testing.T) {
 	s := apitest.Start(t, func(c *config.Config) {
 		c.RateLimit, c.RateLimitDeployment, c.RateLimitNodes = 1000, 0.4, 100 // 0.004 a second: one call

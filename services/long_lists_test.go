@@ -19,8 +19,8 @@ const manyValues = 70_000
 // listFormats are texts that only count in a form.
 var listFormats = map[protoreflect.Name]string{"repository_ref_ids": "%d:refs/heads/main"}
 
-// TestLongLists sends a long list in every field of every request that takes one, as long as its rule allows. However many values it
-// has, the server must not fail: what it does not want it refuses.
+// TestLongLists sends a long list in every field of every request that takes one, as long as its rule allows. However
+// many values it has, the server must not fail: what it does not want it refuses.
 func TestLongLists(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s := apitest.Start(t, on)

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// waysOut are the names, by package, that call another host without the guard of services/internal/egress: past its check
-// of addresses, and without its limits of time and size.
+// waysOut are the names, by package, that call another host without the guard of services/internal/egress: past its
+// check of addresses, and without its limits of time and size.
 var waysOut = map[string][]string{
 	"net/http": {"Client", "Transport", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm"},
 	"net": {

@@ -22,8 +22,8 @@ var (
 	named = regexp.MustCompile("(?i)(?:FROM|JOIN|UPDATE|INTO) [`\"]?(" + strings.Join(tableNames, "|") + ")\\b[`\"]?(?:(?: AS)? [`\"]?(\\w+)[`\"]?)?")
 	// scans finds what a plan reads wholly.
 	sqliteScan = regexp.MustCompile(`(?m)^SCAN (\w+)(.*)$`)
-	// A walk along an index counts on SQLite alone: PostgreSQL takes the primary key for a page of a deployment that has a tenth of a
-	// table, as ours does, and a partial index of what is due as a whole.
+	// A walk along an index counts on SQLite alone: PostgreSQL takes the primary key for a page of a deployment that has a
+	// tenth of a table, as ours does, and a partial index of what is due as a whole.
 	postgresScan = regexp.MustCompile(`Seq Scan on (\w+)`)
 	// sorts of SQLite: of all rows that were found, not of those that are equal so far.
 	sqliteSort = regexp.MustCompile(`USE TEMP B-TREE FOR ORDER BY`)
@@ -69,12 +69,12 @@ func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement api
 	}
 }
 
-// readAgain is how ent reads a row that it has just changed, in the same transaction; changing it named the deployment. Queries name
-// the table of each column.
+// readAgain is how ent reads a row that it has just changed, in the same transaction; changing it named the deployment.
+// Queries name the table of each column.
 var readAgain = regexp.MustCompile("FROM [`\"]\\w+[`\"] WHERE [`\"]id[`\"] = (?:\\?|\\$1)$")
 
-// byHand are the tables whose rows people make one at a time, or an import of rules does: sorting a tenant's is cheap. All
-// others grow with every scan, event or run.
+// byHand are the tables whose rows people make one at a time, or an import of rules does: sorting a tenant's is cheap.
+// All others grow with every scan, event or run.
 var byHand = []string{
 	"ai_memories", "deployments", "identity_changes", "invitations", "memberships", "notification_rules", "notification_webhooks", "package_manager_configs",
 	"remediation_policies", "review_comment_contents", "rule_alias", "rule_documents", "rule_versions", "scm_apps", "scm_configs", "signing_keys",
@@ -101,8 +101,8 @@ func bounded(what, table string) bool {
 	})
 }
 
-// explain gives the plan of a statement. One that asks whether there is a row, or a second one, PostgreSQL likes to begin reading the table for,
-// where it expects many: it is asked what else it has, for when there is none.
+// explain gives the plan of a statement. One that asks whether there is a row, or a second one, PostgreSQL likes to
+// begin reading the table for, where it expects many: it is asked what else it has, for when there is none.
 func explain(t *testing.T, s *apitest.Server, statement apitest.Statement) string {
 	t.Helper()
 	reader, _ := s.Store.DB()
@@ -128,7 +128,8 @@ func wholly(what, table string) bool {
 	return slices.Contains([]string{"audit_heads", "deployments", "signing_keys", "workflows"}, table) || bounded(what, table)
 }
 
-// ofServer says that none of the tables is a tenant's. What credentials are looked up by is not either: it says whose they are.
+// ofServer says that none of the tables is a tenant's. What credentials are looked up by is not either: it says whose
+// they are.
 func ofServer(tables map[string]string) bool {
 	for table := range maps.Values(tables) {
 		if !slices.Contains([]string{"deployments", "settings", "signing_keys", "users"}, table) {

@@ -17,9 +17,9 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestPlans calls every RPC but streams: those that read bare and with each filter, the lists of findings with each two, and those that
-// write once. Tables are large enough for the planner's choice to be the one of a large installation: no statement reads a whole table
-// or sorts what grows with every scan, and each names the deployment.
+// TestPlans calls every RPC but streams: those that read bare and with each filter, the lists of findings with each
+// two, and those that write once. Tables are large enough for the planner's choice to be the one of a large
+// installation: no statement reads a whole table or sorts what grows with every scan, and each names the deployment.
 func TestPlans(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s, seen := apitest.StartRecorded(t, on)
@@ -79,8 +79,8 @@ var reads = regexp.MustCompile(`/(Get|List|Search|Find|Count|Check|LookUp|DryRun
 // onlyReads says that an RPC changes nothing.
 func onlyReads(rpc operation) bool { return rpc.method == "GET" || reads.MatchString(rpc.name) }
 
-// sortsFew matches lists of findings by several values of a column. SQLite sorts those of an index where it knows that they are few:
-// everything else of their plan is looked at.
+// sortsFew matches lists of findings by several values of a column. SQLite sorts those of an index where it knows that
+// they are few: everything else of their plan is looked at.
 var sortsFew = regexp.MustCompile("`findings`\\.`\\w+` IN \\(\\?, \\?")
 
 const inListOrder = " ORDER BY `findings`.`relevant_since` DESC, `findings`.`id` DESC "
@@ -120,8 +120,8 @@ SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) + i %% 60, CAST(? AS BIGINT) + i %% 
 	CASE i %% 50 WHEN 6 THEN 'open' END, CASE WHEN i %% 3 = 2 THEN CASE i %% 50 WHEN 7 THEN 'confirmed_valid' ELSE 'no_validator' END END,
 	CASE WHEN i %% 300 = 2 THEN TRUE END, 'src/app' || i || '.py', 1, 1000000 + i, 1, 1, ? FROM n`
 
-// lists are the requests of an RPC by what they carry: the bare one and one for each filter, and for the lists of findings
-// one for each two.
+// lists are the requests of an RPC by what they carry: the bare one and one for each filter, and for the lists of
+// findings one for each two.
 func (f *filling) lists(t *testing.T, rpc operation) map[string]*dynamicpb.Message {
 	t.Helper()
 	bare := f.request(t, rpc)

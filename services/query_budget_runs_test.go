@@ -121,7 +121,8 @@ func (f *flows) branches(t *testing.T) {
 		f.jobs("jobs/id/"+run.Summary.JobID+"/cancel"), "{}", nil)
 }
 
-// issues does runs that find many issues, that do not find them any more, and that are cancelled when they have found them.
+// issues does runs that find many issues, that do not find them any more, and that are cancelled when they have found
+// them.
 func (f *flows) issues(t *testing.T) {
 	f.publish(t, finds)
 	found := f.each(`{"title":"SQL injection #","class":"sqli","file":"app/db.py","startLine":1#,"evidence":"q(a#)","severity":"high"}`, ",")

@@ -28,8 +28,8 @@ var refusedOnly = map[string]bool{
 	"ScmSubscriptionsService/ScmWebhookSubscriptionUnsubscribe": true,
 }
 
-// budgetsOfSuccess are what RPCs cost that TestQueryBudgets sees refused only: rows alone, without what led to them, are
-// not enough for them to succeed.
+// budgetsOfSuccess are what RPCs cost that TestQueryBudgets sees refused only: rows alone, without what led to them,
+// are not enough for them to succeed.
 var budgetsOfSuccess = map[string]budget{
 	// Both findings and the rest of their names, before and after the project is held.
 	"/palisade.findings.v1.FindingIdentityService/MergeFindings": {reads: 9, writes: 5},
@@ -39,7 +39,8 @@ var budgetsOfSuccess = map[string]budget{
 	"/palisade.notifications.v1.DeliveriesService/ReplayDelivery":      {reads: 4, writes: 5},
 	"/palisade.policies.v1.PoliciesV2Service/ApplyRemediationPolicies": {reads: 5, writes: 4},
 	"/palisade.rules.v1.ScannerRulesService/GetRuleSnippet":            {reads: 3},
-	// The first call after the results replaces the dependencies of the project: one write for all that are new or changed.
+	// The first call after the results replaces the dependencies of the project: one write for all that are new or
+	// changed.
 	"/palisade.scans.v1.ScannerProtocolService/CompleteScan":    {reads: 11, writes: 5},
 	"/palisade.scans.v1.ScannerProtocolService/ReportScanError": {reads: 5, writes: 3},
 	// Results are stored in parts of a megabyte: fifty are one.
@@ -48,8 +49,8 @@ var budgetsOfSuccess = map[string]budget{
 	"/palisade.workflows.v1.WorkflowRunsService/CancelWorkflowJob":  {reads: 8, writes: 9},
 	"/palisade.workflows.v1.WorkflowRunsService/RetryWorkflowJob":   {reads: 6, writes: 7},
 	"/palisade.workflows.v1.WorkflowRunsService/TriggerWorkflowJob": {reads: 5, writes: 7},
-	// Reads run, task and attempt before and after the run is held, and begins what follows or, which costs most, ends the run
-	// and tells what it has not found any more.
+	// Reads run, task and attempt before and after the run is held, and begins what follows or, which costs most, ends the
+	// run and tells what it has not found any more.
 	"/palisade.workflows.v1.WorkflowTasksService/CompleteWorkflowTask":  {reads: 18, writes: 13},
 	"/palisade.workflows.v1.WorkflowTasksService/HeartbeatWorkflowTask": {reads: 4, writes: 1},
 	"/palisade.workflows.v1.WorkflowTasksService/PutWorkflowArtifact":   {reads: 5, writes: 2},
@@ -68,8 +69,8 @@ type flows struct {
 	costs []cost
 }
 
-// TestQueryBudgetsOfSuccess does the same with two things and with fifty: of findings and their branches, rules, tasks of a
-// run, policies. Both must take the same number of statements, and at most those of the budget.
+// TestQueryBudgetsOfSuccess does the same with two things and with fifty: of findings and their branches, rules, tasks
+// of a run, policies. Both must take the same number of statements, and at most those of the budget.
 func TestQueryBudgetsOfSuccess(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s, seen := apitest.StartRecorded(t, func(c *config.Config) {

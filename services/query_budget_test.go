@@ -27,15 +27,15 @@ var short = []string{
 	"ListSuggestedMemories", "ListUserJoinableOrgs", "ListUserOrgs",
 }
 
-// uneven are RPCs that stay within their budget, but do not always spend the same: reports keep what they have read, so that
-// the next one reads what is new, and an upload stores its results by the dozen.
+// uneven are RPCs that stay within their budget, but do not always spend the same: reports keep what they have read, so
+// that the next one reads what is new, and an upload stores its results by the dozen.
 var uneven = regexp.MustCompile(`\.ReportsService/|/UploadReport$`)
 
 // isFrame matches what begins and ends transactions and parts of them.
 var isFrame = regexp.MustCompile(`(?i)^\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b`)
 
-// TestQueryBudgets calls every RPC in a deployment with two rows in each table and in one with fifty. Both must take the
-// same number of statements: none is sent for each row; and at most those of its budget.
+// TestQueryBudgets calls every RPC in a deployment with two rows in each table and in one with fifty. Both must take
+// the same number of statements: none is sent for each row; and at most those of its budget.
 func TestQueryBudgets(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s, seen := apitest.StartRecorded(t, on)

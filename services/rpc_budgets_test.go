@@ -8,8 +8,8 @@ type budget struct {
 	code          codes.Code // how the call of the test ends, which has rows but no code host and no model
 }
 
-// budgets are those of all RPCs, on either database. Of the reads one or two are the credential and the deployment, and two
-// of each three writes are the entry of the audit trail. Whoever goes above eight says why.
+// budgets are those of all RPCs, on either database. Of the reads one or two are the credential and the deployment, and
+// two of each three writes are the entry of the audit trail. Whoever goes above eight says why.
 var budgets = map[string]budget{
 	"/palisade.ai.v1.AiFixJobsService/CreateFixJob":                    {7, 2, codes.OK},
 	"/palisade.ai.v1.AiTasksService/CreateCombinedTask":                {3, 2, codes.FailedPrecondition},

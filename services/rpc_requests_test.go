@@ -19,10 +19,10 @@ import (
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 )
 
-// rpcRequests are what requests carry that cannot be told from their fields' names, in JSON: $1 and $2 are the ids of the first rows,
-// $ids are those of all rows, $each(…) is its text for each row with # for the id, $slug and $deployment are the deployment,
-// $uuid is the deployment's own, and $report is a report with a result for each row. A text that
-// begins with = is the whole request.
+// rpcRequests are what requests carry that cannot be told from their fields' names, in JSON: $1 and $2 are the ids of
+// the first rows, $ids are those of all rows, $each(…) is its text for each row with # for the id, $slug and
+// $deployment are the deployment, $uuid is the deployment's own, and $report is a report with a result for each row. A
+// text that begins with = is the whole request.
 var rpcRequests = map[string]string{
 	"/palisade.ai.v1.AutotriageFeedbackService/PostAutotriageFeedback":                 `{"feedback":{"autotriageId":"$1","rating":"RATING_GOOD"}}`,
 	"/palisade.ai.v1.MemoriesService/CreateMemory":                                     `{"memory":{"content":"text","context":["TRIAGE"]}}`,
@@ -245,8 +245,8 @@ func rulesOf(d protoreflect.FieldDescriptor) *validate.FieldRules {
 	return rules
 }
 
-// call sends a request as an administrator, by whichever kind of credential the RPC takes. rows are those of the longest
-// list in the answer.
+// call sends a request as an administrator, by whichever kind of credential the RPC takes. rows are those of the
+// longest list in the answer.
 func (f *filling) call(t *testing.T, rpc operation, request proto.Message) (answer *status.Status, rows int) {
 	t.Helper()
 	credential := f.admin

@@ -26,11 +26,12 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// marker is a text that stands in every column of text of a project, and of all that belongs to it: the number is the project's.
+// marker is a text that stands in every column of text of a project, and of all that belongs to it: the number is the
+// project's.
 var marker = regexp.MustCompile(`mark-p(\d+)-`)
 
-// teamWorld is a tenant with the projects of two teams, 1 and 3, and projects in no team. Every row of a project carries its
-// marker, by the schema alone, so that a new table is in the world as soon as it exists.
+// teamWorld is a tenant with the projects of two teams, 1 and 3, and projects in no team. Every row of a project
+// carries its marker, by the schema alone, so that a new table is in the world as soon as it exists.
 type teamWorld struct {
 	*filling
 	callers []*teamCaller
@@ -48,8 +49,8 @@ func (w *teamWorld) visible(c *teamCaller, projectID int64) bool {
 	return c.all || slices.Contains(c.sees, projectID-w.base)
 }
 
-// TestTeamSweep calls every RPC as everybody about the projects of each team and of none: no answer, and no error, holds a
-// marker of a project that the model hides from the caller, but for what the request itself said.
+// TestTeamSweep calls every RPC as everybody about the projects of each team and of none: no answer, and no error,
+// holds a marker of a project that the model hides from the caller, but for what the request itself said.
 func TestTeamSweep(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

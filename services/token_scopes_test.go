@@ -15,9 +15,9 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// reachedBy is all that tokens of a scope may call, besides what everybody may. It is written out: an RPC joins only here. A
-// token with the scope agent lies in every pipeline, so nothing may be among these that reads findings, changes settings or
-// makes tokens.
+// reachedBy is all that tokens of a scope may call, besides what everybody may. It is written out: an RPC joins only
+// here. A token with the scope agent lies in every pipeline, so nothing may be among these that reads findings, changes
+// settings or makes tokens.
 var reachedBy = map[access.Scope][]string{
 	access.ScopeAgent: {
 		"/palisade.deployments.v1.DeploymentService/GetCurrentDeployment",
@@ -65,8 +65,8 @@ func isNoWebAPI(text string) bool {
 	return text == noWebAPI.text || strings.HasPrefix(text, noWebAPI.text+": this takes an API token with the scope")
 }
 
-// TestScopesOfTokens calls every RPC with a token of every scope, in the name of an administrator: what each one reaches is
-// the list above, neither more nor less.
+// TestScopesOfTokens calls every RPC with a token of every scope, in the name of an administrator: what each one
+// reaches is the list above, neither more nor less.
 func TestScopesOfTokens(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

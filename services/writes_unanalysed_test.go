@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// rowsPerRow is how many rows a statement may look at for each that it is about, and rowsAnyway how many more: those of a small table.
+	// rowsPerRow is how many rows a statement may look at for each that it is about, and rowsAnyway how many more: those
+	// of a small table.
 	rowsPerRow, rowsAnyway = 25, 8000
 	// inEachTable is how many rows each of two deployments has in every table.
 	inEachTable = 2000
@@ -37,9 +38,9 @@ var mayLook = []struct{ pattern, why string }{
 	{`FROM "scans" WHERE "scans"\."deployment_id" = \$1 AND EXISTS`, "ends at the first project that was scanned twice"},
 }
 
-// TestWritesOfTablesNeverAnalysed does all that writes, in tables that have many rows of other deployments, projects and runs, and of which
-// PostgreSQL has no statistics. However it guesses, no statement looks at many more rows than it is about. What is looked at are the plans
-// that were executed, generic ones too.
+// TestWritesOfTablesNeverAnalysed does all that writes, in tables that have many rows of other deployments, projects
+// and runs, and of which PostgreSQL has no statistics. However it guesses, no statement looks at many more rows than it
+// is about. What is looked at are the plans that were executed, generic ones too.
 func TestWritesOfTablesNeverAnalysed(t *testing.T) {
 	if testrun.On(testrun.Postgres) {
 		t.Run(testrun.Postgres, writesOfTablesNeverAnalysed)
@@ -70,8 +71,8 @@ func writesOfTablesNeverAnalysed(t *testing.T) {
 	}
 }
 
-// TestWritesWithoutStatistics does the same on SQLite, which does not count rows: it explains each statement as a database without
-// statistics does it. None reads all findings, nor all of a deployment or of a type.
+// TestWritesWithoutStatistics does the same on SQLite, which does not count rows: it explains each statement as a
+// database without statistics does it. None reads all findings, nor all of a deployment or of a type.
 func TestWritesWithoutStatistics(t *testing.T) {
 	data := t.TempDir()
 	on := func(c *config.Config) { c.Data, c.EgressAllow = data, "127.0.0.1" }
@@ -124,7 +125,8 @@ func TestWritesWithoutStatistics(t *testing.T) {
 // allFindings matches what reads all findings, or all of a deployment or of one type.
 var allFindings = regexp.MustCompile(`^SCAN (findings|chosen|twin)\b|^SEARCH (findings|chosen|twin) .*\(deployment_id=\?( AND issue_type=\?)?\)$`)
 
-// neverAnalyse keeps PostgreSQL and the server from looking at the tables of a database: it holds the lock under which servers do.
+// neverAnalyse keeps PostgreSQL and the server from looking at the tables of a database: it holds the lock under which
+// servers do.
 func neverAnalyse(t *testing.T, database string) {
 	t.Helper()
 	db, err := sql.Open("pgx", database)
@@ -146,8 +148,8 @@ func neverAnalyse(t *testing.T, database string) {
 	}
 }
 
-// fillProjects stores rows of two deployments in every table, and many findings in three projects, with a server that ends then: the next
-// one begins with its background work.
+// fillProjects stores rows of two deployments in every table, and many findings in three projects, with a server that
+// ends then: the next one begins with its background work.
 func fillProjects(t *testing.T, on func(*config.Config)) (ours *flows) {
 	t.Helper()
 	t.Run("fill", func(t *testing.T) {

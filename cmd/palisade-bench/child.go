@@ -16,8 +16,8 @@ import (
 // stopTimeout is how long a child may take to end by itself.
 const stopTimeout = 30 * time.Second
 
-// child is a server in a process of its own. Parent and child speak lines: a request on the child's stdin, one answer on
-// its stdout. The child ends when its stdin does, so none outlives this process, however that ends.
+// child is a server in a process of its own. Parent and child speak lines: a request on the child's stdin, one answer
+// on its stdout. The child ends when its stdin does, so none outlives this process, however that ends.
 type child struct {
 	role  string
 	cmd   *exec.Cmd

@@ -71,8 +71,8 @@ func newClient(address, token string, connections int) *client {
 	}
 }
 
-// roomToReceive lets a whole answer be on its way. A segment on loopback has 64 KB: with the usual room of two, the sender
-// waits now and then 40 ms for an acknowledgement that the receiver holds back. On networks, segments are small.
+// roomToReceive lets a whole answer be on its way. A segment on loopback has 64 KB: with the usual room of two, the
+// sender waits now and then 40 ms for an acknowledgement that the receiver holds back. On networks, segments are small.
 func roomToReceive(_, _ string, conn syscall.RawConn) (err error) {
 	failed := conn.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 1<<20) })
 	return errors.Join(failed, err)

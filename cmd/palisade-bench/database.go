@@ -97,8 +97,8 @@ func (d *database) close() error {
 // sqliteFile is the server's file in its data directory.
 const sqliteFile = "palisade.db"
 
-// sqliteDSN opens a file with the settings of the server's own connections, but for a page cache of 64 MiB, where the server's readers
-// have 24. The server's writer is synchronous FULL: a commit waits for the disk.
+// sqliteDSN opens a file with the settings of the server's own connections, but for a page cache of 64 MiB, where the
+// server's readers have 24. The server's writer is synchronous FULL: a commit waits for the disk.
 func sqliteDSN(path, synchronous string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() +
 		"?_journal_mode=WAL&_busy_timeout=5000&_foreign_keys=1&_cache_size=-65536&_stmt_cache_size=64&_txlock=immediate&_synchronous=" + synchronous
@@ -149,8 +149,8 @@ func (d *database) keepSamples(ctx context.Context) error {
 	return err
 }
 
-// rebuildIndexes does what a nightly reindexdb does on PostgreSQL. Nobody else works, so it does not have to be CONCURRENTLY, which
-// an ANALYZE of the server that waits for it would end as a deadlock.
+// rebuildIndexes does what a nightly reindexdb does on PostgreSQL. Nobody else works, so it does not have to be
+// CONCURRENTLY, which an ANALYZE of the server that waits for it would end as a deadlock.
 func (d *database) rebuildIndexes(ctx context.Context) error {
 	for _, table := range []string{"findings", "finding_events"} {
 		if _, err := d.ExecContext(ctx, "REINDEX TABLE "+table); err != nil {
@@ -160,8 +160,8 @@ func (d *database) rebuildIndexes(ctx context.Context) error {
 	return nil
 }
 
-// bytes is what the database takes on the disk, after settle: on PostgreSQL all tables with their indexes, but not the catalog of the
-// server, which an empty database has, too.
+// bytes is what the database takes on the disk, after settle: on PostgreSQL all tables with their indexes, but not the
+// catalog of the server, which an empty database has, too.
 func (d *database) bytes(ctx context.Context) (size int64, err error) {
 	if d.postgres() {
 		return size, d.QueryRowContext(ctx, `SELECT SUM(pg_total_relation_size(oid))::bigint FROM pg_class
@@ -181,8 +181,8 @@ func (d *database) bytes(ctx context.Context) (size int64, err error) {
 // autoCheckpoint is how many pages SQLite leaves in the log.
 const autoCheckpoint = 1000
 
-// moved waits until the write-ahead log is in the file: after a large import the server moves it when it has answered. What
-// its background work writes meanwhile stays in the log, as always up to the size at which SQLite moves it.
+// moved waits until the write-ahead log is in the file: after a large import the server moves it when it has answered.
+// What its background work writes meanwhile stays in the log, as always up to the size at which SQLite moves it.
 func (d *database) moved(ctx context.Context) error {
 	if d.postgres() {
 		return nil

@@ -12,8 +12,8 @@ import (
 const (
 	// deepPage is the page that deep reads end at, where there are so many.
 	deepPage = 5000
-	// deepWindow is how many requests one figure of deep pages is taken from, jumpWindow one of jumps, and walkWindow one of
-	// the beginning or the end of a walk.
+	// deepWindow is how many requests one figure of deep pages is taken from, jumpWindow one of jumps, and walkWindow one
+	// of the beginning or the end of a walk.
 	deepWindow, jumpWindow, walkWindow = 50, 20, 100
 	// deepRounds are enough: a walk to a deep page is long.
 	deepRounds = 3
@@ -69,7 +69,8 @@ func (b *bench) lastPage(ctx context.Context) (int, error) {
 	return open/pageSize - 1, err
 }
 
-// walkWindows are the places of the two windows of a walk to the deep page: as many pages at its beginning as at its end.
+// walkWindows are the places of the two windows of a walk to the deep page: as many pages at its beginning as at its
+// end.
 func walkWindows(deep int) (size, last int) {
 	size = max(1, min(walkWindow, (deep+1)/2))
 	return size, deep - size + 1

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// dependencyFilters are the documented filters of dependencies, one by one and together: what few have, what many have, and
-// what nothing has.
+// dependencyFilters are the documented filters of dependencies, one by one and together: what few have, what many have,
+// and what nothing has.
 var dependencyFilters = []string{
 	``, `"name":"parser"`, `"name":"parser-19"`, `"name":"-77"`, `"name":"nothing"`, `"name":"e"`, `"version":"1.2.77"`, `"version":"nothing"`,
 	`"repositoryId":[$]`, `"repositoryId":[$],"name":"nothing"`, `"repositoryId":[$],"license":["GPL-3.0-only"]`,
@@ -29,7 +29,8 @@ var dependencyFilters = []string{
 	`"ecosystem":["hex"],"license":["WTFPL"]`, `"ecosystem":["maven"],"transitivity":["UNKNOWN_TRANSITIVITY"]`, `"lockfilePath":"go.sum","ecosystem":["hex"]`,
 }
 
-// dependencyCases ask for the packages, and for the repositories that have them; of one repository also for its lockfiles.
+// dependencyCases ask for the packages, and for the repositories that have them; of one repository also for its
+// lockfiles.
 func dependencyCases(deploymentID, repositoryID int64) []*filterCase {
 	at := fmt.Sprintf("/%d/dependencies", deploymentID)
 	var list []*filterCase

@@ -10,10 +10,10 @@
 //     while nothing is imported;
 //   - growth: how the cost follows the size of the store.
 //
-// Mostly only ratios within one run mean something: machines differ, and a machine differs from itself an hour later. So
-// the things compared take turns, each round of one is divided by the other's round of the same number, and the median
-// of these ratios counts.
+// Mostly only ratios within one run mean something: machines differ, and a machine differs from itself an hour later.
+// So the things compared take turns, each round of one is divided by the other's round of the same number, and the
+// median of these ratios counts.
 //
-// Every server runs in a process of its own (this program again, with a hidden subcommand) and reports its own CPU time,
-// because a load generator in the same process would be counted with it.
+// Every server runs in a process of its own (this program again, with a hidden subcommand) and reports its own CPU
+// time, because a load generator in the same process would be counted with it.
 package main

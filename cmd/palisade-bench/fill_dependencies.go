@@ -21,8 +21,8 @@ const (
 	inventoryPackages = 20_000
 )
 
-// fillDependencies stores so many dependencies, with a statement a project: what scans tell of a thousand projects would take
-// minutes.
+// fillDependencies stores so many dependencies, with a statement a project: what scans tell of a thousand projects
+// would take minutes.
 func (b *bench) fillDependencies(ctx context.Context, deploymentID int64, count int) error {
 	content, err := proto.Marshal(&storev1.DependencyContent{
 		ManifestPath: "services/api/package.json", Line: 417, ResolvedUrl: "https://registry.bench.test/package/-/package-1.0.0.tgz",
@@ -75,7 +75,8 @@ func (b *bench) fillInventory(ctx context.Context, deploymentID int64, number, r
 	return tx.Commit()
 }
 
-// inventorySQL stores the dependencies of the project of that number. A package that a lockfile names twice is stored once.
+// inventorySQL stores the dependencies of the project of that number. A package that a lockfile names twice is stored
+// once.
 func inventorySQL(deploymentID, project int64, number, rows int, apple bool, content string) string {
 	words := strings.Split("http json log test crypto stream parser core cache router", " ")
 	var word strings.Builder

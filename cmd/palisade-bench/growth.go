@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// growthBar is the highest exponent of what counts as flat or logarithmic: twice the findings cost at most a tenth more.
+	// growthBar is the highest exponent of what counts as flat or logarithmic: twice the findings cost at most a tenth
+	// more.
 	growthBar = 0.12
 	// growthRounds are those of one size.
 	growthRounds = 3

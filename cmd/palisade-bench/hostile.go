@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	// hostileMemory is what Go is told to keep to where the whole process has 512 MB, and hostileSpace where the kernel ends the process.
+	// hostileMemory is what Go is told to keep to where the whole process has 512 MB, and hostileSpace where the kernel
+	// ends the process.
 	hostileMemory = "GOMEMLIMIT=400MiB"
 	hostileSpace  = 6 << 30
 	// hostileBar is how much more memory than an idle one a server may take, in MB.

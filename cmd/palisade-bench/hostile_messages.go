@@ -38,8 +38,8 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, value any) error {
 	return nil
 }
 
-// compressed is a compressor that knows the bytes already: compressing each bomb again would keep the machine busy with the
-// attacker. The server in its own process has the real one.
+// compressed is a compressor that knows the bytes already: compressing each bomb again would keep the machine busy with
+// the attacker. The server in its own process has the real one.
 type compressed struct{ bytes []byte }
 
 func newCompressed(message []byte) (compressed, error) {

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// largeIdle is how long readers are measured before the largest import, once they have warmed the server up for warmUp.
+	// largeIdle is how long readers are measured before the largest import, once they have warmed the server up for
+	// warmUp.
 	largeIdle, warmUp = 10 * time.Second, 2 * time.Second
 
 	peakBar        = 300 // megabytes of the server that imports the largest report

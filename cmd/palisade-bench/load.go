@@ -135,8 +135,8 @@ func (r row) against(base *target, name string, b *bar) row {
 // tail is how much longer the slowest hundredth waits than the median.
 func (t *target) tail() sample { return t.p99.over(t.p50) }
 
-// cost is what one request costs: CPU of the server on SQLite. On PostgreSQL, whose processes do most of the work and are
-// not counted, it is the median time that one client waits. Both are microseconds.
+// cost is what one request costs: CPU of the server on SQLite. On PostgreSQL, whose processes do most of the work and
+// are not counted, it is the median time that one client waits. Both are microseconds.
 func (b *bench) cost(ctx context.Context, server meter, requests int, do func(ctx context.Context, i int) error) (float64, error) {
 	before, err := server.cpu()
 	if err != nil {

@@ -13,17 +13,19 @@ import (
 )
 
 const (
-	// neighboursFindings is how many findings each of the two deployments has before the measurement, at most half of --findings.
+	// neighboursFindings is how many findings each of the two deployments has before the measurement, at most half of
+	// --findings.
 	neighboursFindings = 5000
-	// neighboursRounds are enough: each measures the neighbour alone for neighboursIdle and beside a load for neighboursBusy, both
-	// times --cpu.
+	// neighboursRounds are enough: each measures the neighbour alone for neighboursIdle and beside a load for
+	// neighboursBusy, both times --cpu.
 	neighboursRounds               = 3
 	neighboursIdle, neighboursBusy = 6, 12
 	// loadLead is how long a load runs before the neighbour is measured, times --cpu: its queue is full by then.
 	loadLead = 5
 )
 
-// The bars of fairness: what a request may take beside a hostile tenant, against an idle server, and how soon a job must be done.
+// The bars of fairness: what a request may take beside a hostile tenant, against an idle server, and how soon a job
+// must be done.
 const (
 	fairRequests = 2
 	fairJobs     = 2000 // milliseconds
@@ -60,8 +62,8 @@ func (b *bench) measureNeighbours(ctx context.Context) (rows []row, err error) {
 	return rows, nil
 }
 
-// fairnessRound measures the neighbour alone and then beside a load, on a server of its own: what the load leaves in the queues
-// would be there in the next round.
+// fairnessRound measures the neighbour alone and then beside a load, on a server of its own: what the load leaves in
+// the queues would be there in the next round.
 func (b *bench) fairnessRound(ctx context.Context, l load, into *comparison) (err error) {
 	f, err := b.startFairness(ctx)
 	if err != nil {

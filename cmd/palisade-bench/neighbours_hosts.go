@@ -15,8 +15,8 @@ const (
 	pathSlow      = "/slow/" // and a name
 )
 
-// slowAnswer is how long a slow receiver and the model take: longer than a sender waits for the first, and than anything is
-// measured for the second.
+// slowAnswer is how long a slow receiver and the model take: longer than a sender waits for the first, and than
+// anything is measured for the second.
 const slowAnswer = time.Minute
 
 // quietTime is how long no message comes when there is none.

@@ -50,7 +50,8 @@ const (
 	workflowNested  = "nested"
 )
 
-// flood lets clients of the hostile deployment repeat what they do until the context ends. They go on when the server holds them back.
+// flood lets clients of the hostile deployment repeat what they do until the context ends. They go on when the server
+// holds them back.
 func (f *fairness) flood(ctx context.Context, clients int, do func(ctx context.Context, c *client, n, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for n := range clients {

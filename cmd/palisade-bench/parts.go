@@ -64,7 +64,8 @@ func (o options) checkOnly() error {
 	return nil
 }
 
-// measure fills the store and runs the parts that are wanted. One that fails does not take away what the others measured.
+// measure fills the store and runs the parts that are wanted. One that fails does not take away what the others
+// measured.
 func (b *bench) measure(ctx context.Context) (sections []section, err error) {
 	ownStore := func(name string) bool {
 		return slices.Contains([]string{partSkewed, partReports, partHostile, partNeighbours}, name)

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// PocketBase is built from the network; here the server takes its place, so each bar of how much dearer it is is missed.
+// PocketBase is built from the network; here the server takes its place, so each bar of how much dearer it is is
+// missed.
 func TestPeers(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	b, err := newBench(t.Context(), options{findings: minFindings, rounds: 1, cpu: 50 * time.Millisecond}, t.Output())

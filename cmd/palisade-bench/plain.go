@@ -38,8 +38,8 @@ func servePlain(ctx context.Context, s childSettings) (serving, error) {
 	if reader.first, err = db.PrepareContext(ctx, "SELECT body FROM bench_pages WHERE "+where+" "+order+db.parameter(1)); err != nil {
 		return serving{}, err
 	}
-	// A deep page: the index alone is walked, then the rows of the page are read. Jumps have a "since" before all findings, which
-	// makes each a list that was never seen.
+	// A deep page: the index alone is walked, then the rows of the page are read. Jumps have a "since" before all
+	// findings, which makes each a list that was never seen.
 	reader.skip, err = db.PrepareContext(ctx, "SELECT body FROM (SELECT id, relevant_since FROM findings WHERE "+where+" AND relevant_since >= 1 "+order+db.parameter(1)+" OFFSET "+
 		db.parameter(2)+") page JOIN bench_pages USING (id) ORDER BY page.relevant_since DESC, page.id DESC")
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/palisade/palisade/services/findings/identity"
 )
 
-// fillReports fills the tables that a server has made with one statement a table: uploads of a million findings would take minutes.
+// fillReports fills the tables that a server has made with one statement a table: uploads of a million findings would
+// take minutes.
 func (b *bench) fillReports(ctx context.Context, db *database) error {
 	statements, err := fillStatements(b.reportFindings)
 	if err != nil {

@@ -141,7 +141,8 @@ func answer(request string, profile *os.File) (*os.File, error) {
 	return profile, fmt.Errorf("unknown request %s", strconv.Quote(request))
 }
 
-// writeAllocations writes what was allocated since the process began; go tool pprof -diff_base takes two such files apart.
+// writeAllocations writes what was allocated since the process began; go tool pprof -diff_base takes two such files
+// apart.
 func writeAllocations(name string) error {
 	file, err := os.Create(name)
 	if err != nil {

@@ -19,8 +19,8 @@ const suppressedEvery = 5
 type object map[string]any
 
 // makeReport returns a SARIF report whose results are those of seed: the same seed gives the same findings, another one
-// gives all new ones. A result takes about 600 bytes, or 620 with its share of the rules of a report of 10,000; the text of each of the
-// ruleCount rules, about 960, is in a report once.
+// gives all new ones. A result takes about 600 bytes, or 620 with its share of the rules of a report of 10,000; the
+// text of each of the ruleCount rules, about 960, is in a report once.
 func makeReport(seed uint64, results int) ([]byte, error) {
 	return makeReportOf("benchscan", seed, results)
 }

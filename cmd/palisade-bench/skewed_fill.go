@@ -13,7 +13,8 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 )
 
-// Values of skewed findings. The first of each list are frequent: the second has half as many findings as the first, and so on.
+// Values of skewed findings. The first of each list are frequent: the second has half as many findings as the first,
+// and so on.
 const (
 	skewedProjects = 300
 	skewedRules    = 1000
@@ -75,8 +76,8 @@ const skewedColumns = `deployment_id, project_id, rule_id, first_seen_scan_id, r
 	triage_state, status, triage_reason, policy_mode, autotriage_verdict, component_tag, exposure, transitivity, package, epss_probability, malicious,
 	click_to_fix_state, validation_state, historical, created_at, relevant_since, state_updated_at, content_hash, content`
 
-// skewedFinding draws one finding. What is fixed is mostly old, policies are about few rules, and half of the projects have
-// nothing new: so one condition tells of another, which no statistics of single columns know.
+// skewedFinding draws one finding. What is fixed is mostly old, policies are about few rules, and half of the projects
+// have nothing new: so one condition tells of another, which no statistics of single columns know.
 func (s *skew) finding(number, of int, content []byte) []any {
 	old := number < of/2
 	project, rule := s.below(skewedProjects), s.below(skewedRules)

@@ -119,9 +119,9 @@ func (b *bench) decide(ctx context.Context, clients int) (decisions, error) {
 	return decisions{rate: perSecond(len(waited), took), slowest: micros(slices.Max(waited)) / 1000, failed: failed.Load()}, nil
 }
 
-// undecided returns findings on main that nobody was asked to decide about, of one project after the other in turns, of each
-// the oldest first, at most so many: people who decide at the same time mostly do not do so in one project. The same
-// findings on the other ref are decided with them.
+// undecided returns findings on main that nobody was asked to decide about, of one project after the other in turns, of
+// each the oldest first, at most so many: people who decide at the same time mostly do not do so in one project. The
+// same findings on the other ref are decided with them.
 func (b *bench) undecided(ctx context.Context, most int) (ids []int64, err error) {
 	// Most projects have dependencies and no findings; and without the deployment no index finds those of a project.
 	projects, err := b.ids(ctx, "SELECT id FROM projects WHERE deployment_id = (SELECT MIN(id) FROM deployments) AND EXISTS (SELECT 1 FROM findings WHERE findings.deployment_id = projects.deployment_id AND project_id = projects.id) ORDER BY id")

@@ -20,8 +20,8 @@ func (t tenant) client(server *child, connections int) *client {
 	return c
 }
 
-// visitors are clients of one tenant that ask at fixed times, not as fast as they are answered: one that only waits would
-// ask less just when it is slow.
+// visitors are clients of one tenant that ask at fixed times, not as fast as they are answered: one that only waits
+// would ask less just when it is slow.
 type visitors struct {
 	what      string
 	of        tenant

@@ -143,8 +143,8 @@ func (r *webhookReceiver) accept(delivery listenEvent, events []listenEvent) {
 	}
 }
 
-// parseEvents reads a body: an array of findings, or one scan (facts section 9). What else is in it, such as items in the
-// form of Slack, is of kind "other".
+// parseEvents reads a body: an array of findings, or one scan (facts section 9). What else is in it, such as items in
+// the form of Slack, is of kind "other".
 func parseEvents(body []byte) ([]listenEvent, error) {
 	var items []json.RawMessage
 	var one json.RawMessage

@@ -159,7 +159,8 @@ func (o *reportOptions) run(cmd *cobra.Command, std streams, kind reportKind) er
 	return t.writeTable(std.out)
 }
 
-// body is the request. Words of enums are the API's in lower case without their prefix; the server knows which there are.
+// body is the request. Words of enums are the API's in lower case without their prefix; the server knows which there
+// are.
 func (o *reportOptions) body(now time.Time) ([]byte, error) {
 	period := map[string]string{}
 	for _, end := range []struct{ flag, text string }{{"since", o.since}, {"until", o.until}} {

@@ -30,8 +30,8 @@ type reportRow struct {
 	values []int64
 }
 
-// readReport reads the answer of the API. Without fields the numbers are those of the map "open", the largest of the last
-// bucket first.
+// readReport reads the answer of the API. Without fields the numbers are those of the map "open", the largest of the
+// last bucket first.
 func readReport(answer json.RawMessage, fields []string) (*reportTable, error) {
 	var body struct {
 		Buckets   []map[string]json.RawMessage `json:"buckets"`

@@ -40,8 +40,8 @@ type fileOfRules struct {
 	rules []document.Rule
 }
 
-// readRules reads directories and files, and gathers what is wrong in them. A name that is there twice is a problem of the
-// second file.
+// readRules reads directories and files, and gathers what is wrong in them. A name that is there twice is a problem of
+// the second file.
 func readRules(std streams, args []string) (files []fileOfRules, problems []document.Problem, err error) {
 	names, err := ruleFileNames(args)
 	if err != nil {
@@ -72,8 +72,8 @@ func readRules(std streams, args []string) (files []fileOfRules, problems []docu
 	return files, problems, nil
 }
 
-// ruleFileNames lists the files of directories, which are those that scanners would take: YAML that is neither hidden nor a
-// test. Files that are named themselves are taken whatever their name.
+// ruleFileNames lists the files of directories, which are those that scanners would take: YAML that is neither hidden
+// nor a test. Files that are named themselves are taken whatever their name.
 func ruleFileNames(args []string) ([]string, error) {
 	var out []string
 	for _, arg := range args {

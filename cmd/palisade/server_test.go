@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// freeAddress is an address that was free a moment ago. Tests of other packages listen at 127.0.0.1, where the system may
-// give them such a port; where nothing else of 127.0.0.0/8 leads here (not on Linux), it has to do.
+// freeAddress is an address that was free a moment ago. Tests of other packages listen at 127.0.0.1, where the system
+// may give them such a port; where nothing else of 127.0.0.0/8 leads here (not on Linux), it has to do.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.2:0")
@@ -26,8 +26,8 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// startServer runs `palisade serve` on a store in dir until the test ends, and returns the environment for clients. More flags win over
-// those that it sets.
+// startServer runs `palisade serve` on a store in dir until the test ends, and returns the environment for clients.
+// More flags win over those that it sets.
 func startServer(t *testing.T, dir string, flags ...string) []string {
 	t.Helper()
 	address := freeAddress(t)

@@ -97,8 +97,8 @@ func rows(t *testing.T, dir string) string {
 	return out.String()
 }
 
-// Every command that changes the store leaves an entry that says who ran it where, and changes nothing without the key. One that is not
-// in the table, or not as the table says, fails here.
+// Every command that changes the store leaves an entry that says who ran it where, and changes nothing without the key.
+// One that is not in the table, or not as the table says, fails here.
 func TestCommandsLeaveEntries(t *testing.T) {
 	dir := t.TempDir()
 	startReadyServer(t, dir)

@@ -10,8 +10,8 @@ import (
 	"github.com/palisade/palisade/ent/column"
 )
 
-// AuditEntry records one call or job that could change something: who, what, when, how it ended, and what it changed. The
-// entries of a deployment are a chain: each holds the hash of the one before.
+// AuditEntry records one call or job that could change something: who, what, when, how it ended, and what it changed.
+// The entries of a deployment are a chain: each holds the hash of the one before.
 type AuditEntry struct{ ent.Schema }
 
 // Mixin of an audit entry.

@@ -6,8 +6,9 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// DependencyPackage is a package that some dependency of a deployment is of: what a part of a name, an ecosystem or a licence is
-// looked up in, because there are few packages, and many dependencies. It may be there longer than the last of them.
+// DependencyPackage is a package that some dependency of a deployment is of: what a part of a name, an ecosystem or a
+// licence is looked up in, because there are few packages, and many dependencies. It may be there longer than the last
+// of them.
 type DependencyPackage struct{ ent.Schema }
 
 // Mixin of a package.

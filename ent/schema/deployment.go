@@ -16,8 +16,8 @@ func (Deployment) Fields() []ent.Field {
 		field.Int64("id"),
 		field.String("slug").NotEmpty().Immutable(),
 		field.String("name").NotEmpty(),
-		// The default of the column itself stays what it was: to change it, SQLite would have to build the table anew. Nothing relies
-		// on it, since every INSERT names the role.
+		// The default of the column itself stays what it was: to change it, SQLite would have to build the table anew.
+		// Nothing relies on it, since every INSERT names the role.
 		field.String("default_role").Default("ORG_ROLE_MEMBER").Annotations(entsql.Default("ORG_ROLE_ADMIN")).
 			Comment("ORG_ROLE_* of users who join"),
 		field.Bool("triage_via_comment").Default(false).Comment("replies to review comments triage findings"),

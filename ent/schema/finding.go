@@ -57,8 +57,8 @@ func (Finding) Fields() []ent.Field {
 	}
 }
 
-// Indexes of a finding, named after the query that they serve. Lists are ordered by (relevant_since, id); the columns behind
-// these are looked at without reading the rows that a second filter leaves out.
+// Indexes of a finding, named after the query that they serve. Lists are ordered by (relevant_since, id); the columns
+// behind these are looked at without reading the rows that a second filter leaves out.
 func (Finding) Indexes() []ent.Index {
 	rare := func(field string) ent.Index {
 		return index.Fields("deployment_id", field, "relevant_since", "id", "issue_type", "status", "project_id").StorageKey("findings_list_" + field).

@@ -6,8 +6,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// FindingMatch is how a scan joined a result to a finding, where it was not by exact evidence, or why it made a new finding
-// although others were near.
+// FindingMatch is how a scan joined a result to a finding, where it was not by exact evidence, or why it made a new
+// finding although others were near.
 type FindingMatch struct{ ent.Schema }
 
 // Mixin of a finding's match.

@@ -45,8 +45,8 @@ func (TenantMixin) Policy() ent.Policy {
 	return rule
 }
 
-// ofKeys is the same rule for changes of rows that are named by their keys (tenant.ByKey): a plus in front of a column keeps both
-// databases from finding rows by an index of it.
+// ofKeys is the same rule for changes of rows that are named by their keys (tenant.ByKey): a plus in front of a column
+// keeps both databases from finding rows by an index of it.
 type ofKeys struct{ privacy.MutationRule }
 
 // EvalMutation limits a change.

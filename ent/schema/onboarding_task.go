@@ -6,7 +6,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// OnboardingTask is a step of the onboarding checklist that somebody said is done or not; the others are computed from what exists.
+// OnboardingTask is a step of the onboarding checklist that somebody said is done or not; the others are computed from
+// what exists.
 type OnboardingTask struct{ ent.Schema }
 
 // Mixin of an onboarding task.

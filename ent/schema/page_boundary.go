@@ -6,8 +6,9 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// PageBoundary is where a page of a list ended that a node served lately, so that any node goes on from there. Only PostgreSQL has
-// rows of it, in a table that is not logged: they are worth nothing after a crash. SQLite has one node, which remembers by itself.
+// PageBoundary is where a page of a list ended that a node served lately, so that any node goes on from there. Only
+// PostgreSQL has rows of it, in a table that is not logged: they are worth nothing after a crash. SQLite has one node,
+// which remembers by itself.
 type PageBoundary struct{ ent.Schema }
 
 // Mixin of a page's boundary.

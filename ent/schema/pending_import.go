@@ -6,9 +6,9 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// PendingImport is a large import that a transaction on PostgreSQL has not committed yet: lists leave its place out, instead
-// of stepping over each of its rows to learn that it is not there yet. The transaction itself deletes the row, so that
-// whoever sees it cannot see anything of the import.
+// PendingImport is a large import that a transaction on PostgreSQL has not committed yet: lists leave its place out,
+// instead of stepping over each of its rows to learn that it is not there yet. The transaction itself deletes the row,
+// so that whoever sees it cannot see anything of the import.
 type PendingImport struct{ ent.Schema }
 
 // Mixin of a pending import.

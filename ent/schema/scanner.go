@@ -6,8 +6,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// ScanPayload is a piece of the results that a scanner sent, until they are stored as findings. Its secrets are redacted and
-// credentials are not in it.
+// ScanPayload is a piece of the results that a scanner sent, until they are stored as findings. Its secrets are
+// redacted and credentials are not in it.
 type ScanPayload struct{ ent.Schema }
 
 // Mixin of a scan payload.

@@ -232,8 +232,8 @@ func byFinding(ctx context.Context, s *sql.Selector) *sql.Predicate {
 	)))
 }
 
-// ofVisibleProjects limits queries, updates and deletes of a table to what belongs to the projects of the caller's teams
-// (see tenant.WithTeams). It comes after the wall between deployments, and like it does not cover subqueries.
+// ofVisibleProjects limits queries, updates and deletes of a table to what belongs to the projects of the caller's
+// teams (see tenant.WithTeams). It comes after the wall between deployments, and like it does not cover subqueries.
 func ofVisibleProjects[P ~func(*sql.Selector), Q interface{ Where(...P) Q }](visible condition) ent.Policy {
 	limit := func(ctx context.Context, where func(func(*sql.Selector))) {
 		if _, limited := tenant.Teams(ctx); limited {

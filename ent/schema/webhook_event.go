@@ -7,8 +7,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// WebhookEvent is what a source-code host told by a webhook whose signature was right: stored before it is answered, acted on
-// by jobs, and then kept without its content, so that the same delivery is not taken twice.
+// WebhookEvent is what a source-code host told by a webhook whose signature was right: stored before it is answered,
+// acted on by jobs, and then kept without its content, so that the same delivery is not taken twice.
 type WebhookEvent struct{ ent.Schema }
 
 // Mixin of a webhook event.

@@ -29,8 +29,8 @@ func Teams(ctx context.Context) (ids []int64, limited bool) {
 	return ids, limited
 }
 
-// Visibility is equal for contexts of one deployment that see the same projects by the same teams. It is part of the key
-// of whatever is remembered about a list: "" when the context sees all projects.
+// Visibility is equal for contexts of one deployment that see the same projects by the same teams. It is part of the
+// key of whatever is remembered about a list: "" when the context sees all projects.
 func Visibility(ctx context.Context) string {
 	ids, limited := Teams(ctx)
 	if !limited {
@@ -55,8 +55,9 @@ func InVisibleProjects(ctx context.Context, s *sql.Selector, column string) *sql
 	return sql.In(column, projects)
 }
 
-// OfVisibleRule is the condition that a column is the id of a rule of which a visible project has a finding; nil when the
-// context sees all projects. Rules are the deployment's, but the name of one that only hidden projects use says what they are.
+// OfVisibleRule is the condition that a column is the id of a rule of which a visible project has a finding; nil when
+// the context sees all projects. Rules are the deployment's, but the name of one that only hidden projects use says
+// what they are.
 func OfVisibleRule(ctx context.Context, s *sql.Selector, column string) *sql.Predicate {
 	found := sql.Table(finding.Table).As("found")
 	visible := InVisibleProjects(ctx, s, found.C(finding.FieldProjectID))

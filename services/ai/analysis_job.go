@@ -70,8 +70,8 @@ func (a analysisArgs) parts() prompt.Parts {
 // Kind is the name in the queue.
 func (analysisArgs) Kind() string { return "ai_analysis" }
 
-// InsertOpts name the queue and bound the tries. A thousand analyses keep no fix waiting, which is only in flight for so
-// long.
+// InsertOpts name the queue and bound the tries. A thousand analyses keep no fix waiting, which is only in flight for
+// so long.
 func (analysisArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: queue, MaxAttempts: analysisAttempts, Priority: river.PriorityDefault + 1}
 }
@@ -152,8 +152,8 @@ func final(err error) bool {
 		errors.Is(err, errDied) || errors.Is(err, errOff) || errors.As(err, &hosts) && !passing(err)
 }
 
-// errorText is what is stored of an error, for people: only texts that were written to be shown. They hold no code and no
-// prompt.
+// errorText is what is stored of an error, for people: only texts that were written to be shown. They hold no code and
+// no prompt.
 func errorText(err error) string {
 	var hosts *host.Error
 	switch {
@@ -217,8 +217,8 @@ func tryOut(memories []prompt.Memory, memory prompt.Memory) []prompt.Memory {
 	return out
 }
 
-// code is what a model sees of the code: the stored lines and, where a connection may read it, what is around them. Only a
-// finding without stored lines depends on the host.
+// code is what a model sees of the code: the stored lines and, where a connection may read it, what is around them.
+// Only a finding without stored lines depends on the host.
 func (a *Assistant) code(ctx context.Context, s *subject) (code, around string, err error) {
 	code = s.content.GetSnippet()
 	at := s.content.GetLocation()

@@ -1,8 +1,8 @@
 // Package ai has findings analysed and fixed by a language model: AI tasks (contract operations 12 and 13), fix jobs,
 // autofix, and what people think of verdicts.
 //
-// A call stores what it orders and enqueues one job for each finding, in one transaction; the jobs ask the model. What the
-// model answers is data: prompt reads it, and package findings/verdict decides what it may change.
+// A call stores what it orders and enqueues one job for each finding, in one transaction; the jobs ask the model. What
+// the model answers is data: prompt reads it, and package findings/verdict decides what it may change.
 package ai
 
 import (
@@ -33,7 +33,8 @@ type Assistant struct {
 	monthly int64
 }
 
-// NewAssistant asks the provider's model. monthly is how many analyses a deployment may ask for in a calendar month (UTC).
+// NewAssistant asks the provider's model. monthly is how many analyses a deployment may ask for in a calendar month
+// (UTC).
 func NewAssistant(st *store.Store, models *llm.Provider, hosts *connect.Hosts, monthly int) *Assistant {
 	return &Assistant{store: st, models: models, hosts: hosts, monthly: int64(monthly)}
 }
@@ -77,8 +78,8 @@ func passing(err error) bool {
 const (
 	// queue is where jobs that ask the model wait.
 	queue = "ai"
-	// workers is how many of them run at a time on one node, half of them of one deployment: they wait for the model nearly all the
-	// time.
+	// workers is how many of them run at a time on one node, half of them of one deployment: they wait for the model
+	// nearly all the time.
 	workers = 8
 	// hostTimeout is for reading one file.
 	hostTimeout = 20 * time.Second

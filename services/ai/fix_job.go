@@ -173,8 +173,8 @@ func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, round int32, br
 	})
 }
 
-// pushed is the file on the branch, if a run before has changed it there: then the model is not asked again, and there is
-// no second commit.
+// pushed is the file on the branch, if a run before has changed it there: then the model is not asked again, and there
+// is no second commit.
 func (w *fixWorker) pushed(ctx context.Context, config *ent.ScmConfig, repository, path, branch string, base []string) string {
 	lines, err := w.file(ctx, config, repository, path, branch)
 	if err != nil || slices.Equal(lines, base) {
@@ -210,7 +210,8 @@ func (w *fixWorker) rewrite(ctx context.Context, s *subject, lines []string) (co
 	return content, explanation, err
 }
 
-// fixTitle is ours, not the model's. Names of rules and files come from reports: they may not mention people at the host.
+// fixTitle is ours, not the model's. Names of rules and files come from reports: they may not mention people at the
+// host.
 func fixTitle(s *subject) string {
 	name := s.rule.GetName()
 	return harmless(fmt.Sprintf("Fix %s in %s", name[strings.LastIndexByte(name, '.')+1:], path.Base(s.content.GetLocation().GetFilePath())), 100)

@@ -189,7 +189,8 @@ func TestWhatStandsInTheWayOfFixes(t *testing.T) {
 	})
 }
 
-// requireConnection goes through what a connection can lack, orders a fix of the finding, and then another over the quota.
+// requireConnection goes through what a connection can lack, orders a fix of the finding, and then another over the
+// quota.
 func (s *modelled) requireConnection(t *testing.T, open int64) {
 	t.Helper()
 	h := hosttest.NewGitHub(t)

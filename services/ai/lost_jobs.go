@@ -39,8 +39,8 @@ var (
 // claim extends the lease of a worker; it returns 0 when the work has ended or is another's.
 type claim func(ctx context.Context, tx *ent.Tx, until int64) (int, error)
 
-// hold takes work for a worker and keeps it until release is called; kept ends when the work is lost. It returns errLost
-// when there is nothing to take.
+// hold takes work for a worker and keeps it until release is called; kept ends when the work is lost. It returns
+// errLost when there is nothing to take.
 func (a *Assistant) hold(ctx context.Context, extend claim) (kept context.Context, release func(), err error) {
 	until := time.Now().Add(leaseTime)
 	if err := a.extend(ctx, extend, until); err != nil {
@@ -99,7 +99,8 @@ type sweepWorker struct {
 	*Assistant
 }
 
-// Work enqueues anew what was taken by a worker that has died since, once for each death: the round tells the jobs apart.
+// Work enqueues anew what was taken by a worker that has died since, once for each death: the round tells the jobs
+// apart.
 func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[sweepArgs]) error {
 	return errors.Join(
 		enqueueLost(ctx, w.Assistant, func(ctx context.Context, tx *ent.Tx, args *analysisArgs, now int64) (int, error) {

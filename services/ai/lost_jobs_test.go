@@ -84,7 +84,8 @@ func (s *modelled) swept(t testing.TB) {
 	})
 }
 
-// settle waits until the job of the dead worker and that of the living have ended: one that lost its work looks once more.
+// settle waits until the job of the dead worker and that of the living have ended: one that lost its work looks once
+// more.
 func (s *modelled) settle(t testing.TB, kind string) {
 	t.Helper()
 	apitest.Eventually(t, "both jobs", func() bool {
@@ -93,7 +94,8 @@ func (s *modelled) settle(t testing.TB, kind string) {
 	})
 }
 
-// die makes the worker of the only row of a table look dead, however often it says that it lives, until that is noticed.
+// die makes the worker of the only row of a table look dead, however often it says that it lives, until that is
+// noticed.
 func (s *modelled) die(t testing.TB, kind, table string) {
 	t.Helper()
 	s.age(t, kind)
@@ -104,8 +106,8 @@ func (s *modelled) die(t testing.TB, kind, table string) {
 	})
 }
 
-// A worker that is heard of keeps its work, however long it takes; that of a dead one goes on, once, and what the dead one
-// brings after all is dropped.
+// A worker that is heard of keeps its work, however long it takes; that of a dead one goes on, once, and what the dead
+// one brings after all is dropped.
 func TestLostAnalysis(t *testing.T) {
 	t.Parallel()
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {

@@ -140,9 +140,9 @@ func (s *Memories) FindRelevantIssues(ctx context.Context, r *aiv1.FindRelevantI
 	return &aiv1.FindRelevantIssuesResponse{IssueIds: ids}, nil
 }
 
-// latestOpen are the open findings of a query, the newest first, as many as an answer holds. Each kind and each status is
-// asked for by itself: that is a piece of an index in the order of the list, while all of them together are sorted, which
-// takes a second for a million findings.
+// latestOpen are the open findings of a query, the newest first, as many as an answer holds. Each kind and each status
+// is asked for by itself: that is a piece of an index in the order of the list, while all of them together are sorted,
+// which takes a second for a million findings.
 func latestOpen(ctx context.Context, query *ent.FindingQuery) ([]int64, error) {
 	var rows []*ent.Finding
 	for _, kind := range []string{"sast", "sca", "secrets", "ai_sast"} {

@@ -106,8 +106,8 @@ var notedFalsePositive = []predicate.Finding{
 	finding.TriageState(lifecycle.Ignored), finding.TriageReason("false_positive"), finding.TriageCommentNotNil(), finding.TriageCommentNEQ(""),
 }
 
-// withoutMemory leaves out findings of rules that have a memory for the project, be it one that was deleted: what people
-// did not want is not suggested again.
+// withoutMemory leaves out findings of rules that have a memory for the project, be it one that was deleted: what
+// people did not want is not suggested again.
 func withoutMemory(s *entsql.Selector) {
 	m := entsql.Table(aimemory.Table).As("known")
 	s.Where(entsql.NotExists(entsql.Dialect(s.Dialect()).Select(m.C(aimemory.FieldID)).From(m).Where(entsql.And(
@@ -117,7 +117,8 @@ func withoutMemory(s *entsql.Selector) {
 	))))
 }
 
-// suggestOne suggests a memory for a pattern. Nodes that do so at once take turns, and the second finds the memory there.
+// suggestOne suggests a memory for a pattern. Nodes that do so at once take turns, and the second finds the memory
+// there.
 func (s *Memories) suggestOne(ctx context.Context, tx *ent.Tx, p pattern) error {
 	query := tx.Project.Query().Where(project.ID(p.ProjectID))
 	if s.store.Postgres() {

@@ -76,8 +76,8 @@ func exhausted(period string, used, most, more int64, now, reset time.Time) erro
 	return apierr.New(codes.ResourceExhausted, errorsv1.Reason_REASON_RATE_LIMITED, text, &errdetails.RetryInfo{RetryDelay: durationpb.New(wait)})
 }
 
-// lockQuota makes callers of one deployment take turns, so that two together cannot ask for more than is left. SQLite has
-// one writer anyway.
+// lockQuota makes callers of one deployment take turns, so that two together cannot ask for more than is left. SQLite
+// has one writer anyway.
 func (a *Assistant) lockQuota(ctx context.Context, tx *ent.Tx, deploymentID int64) error {
 	if !a.store.Postgres() {
 		return nil

@@ -36,8 +36,8 @@ func wanted(parts prompt.Parts) (uses []use) {
 	return uses
 }
 
-// permitted refuses what the deployment has switched off, with errOff (or errProvider, which is one) and the name of the
-// switch.
+// permitted refuses what the deployment has switched off, with errOff (or errProvider, which is one) and the name of
+// the switch.
 func (a *Assistant) permitted(ctx context.Context, uses ...use) error {
 	row, err := a.store.Reader.Deployment.Query().Only(ctx)
 	if err != nil {

@@ -174,8 +174,8 @@ func (s *Tasks) enqueue(ctx context.Context, tx *ent.Tx, o order, groupID int64,
 	return nil
 }
 
-// GetTaskInfo reckons the wait from the deployment's own jobs in the queue, which those of others do not stop, and from how long its
-// latest analyses took.
+// GetTaskInfo reckons the wait from the deployment's own jobs in the queue, which those of others do not stop, and from
+// how long its latest analyses took.
 func (s *Tasks) GetTaskInfo(ctx context.Context, _ *aiv1.GetTaskInfoRequest) (*aiv1.GetTaskInfoResponse, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	waiting, err := s.jobs.Waiting(ctx, queue, deploymentID)

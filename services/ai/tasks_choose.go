@@ -192,7 +192,8 @@ func covers(made, wanted prompt.Parts) bool {
 	return (made.Verdict || !wanted.Verdict) && (made.Guidance || !wanted.Guidance) && (made.Tags || !wanted.Tags)
 }
 
-// withoutAnalysed leaves out findings that were analysed for all that is asked for now, and those that are being analysed.
+// withoutAnalysed leaves out findings that were analysed for all that is asked for now, and those that are being
+// analysed.
 func (s *Tasks) withoutAnalysed(ctx context.Context, tx *ent.Tx, o order, chosen []choice, response *aiv1.CreateCombinedTaskResponse) ([]choice, error) {
 	ids := make([]int64, len(chosen))
 	for i, c := range chosen {

@@ -67,7 +67,8 @@ func (v *flagValue) String() string {
 }
 
 // AddFlags adds --config and a flag for each of the named keys, or for all keys when none is named. A command that
-// works on the store alone names the few keys that concern it; the others still count from the environment and the file.
+// works on the store alone names the few keys that concern it; the others still count from the environment and the
+// file.
 func AddFlags(fs *pflag.FlagSet, names ...string) {
 	fs.String(configFlag, "", "YAML `file` with any of the keys of docs/configuration.md (env "+configEnv+")")
 	defaults := Default()

@@ -83,8 +83,8 @@ func redactURL(text string) string {
 	return u.Redacted()
 }
 
-// isCutShort tells that the host of a URL may be a part of a password: one with an unescaped #, / or ? in it ends there, and
-// what is left of it stands before a colon or an @ where none belongs.
+// isCutShort tells that the host of a URL may be a part of a password: one with an unescaped #, / or ? in it ends
+// there, and what is left of it stands before a colon or an @ where none belongs.
 func isCutShort(u *url.URL) bool {
 	return u.Fragment != "" || strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(u.Host, "[") || strings.Contains(u.Path+u.RawQuery, "@")
 }

@@ -26,9 +26,9 @@ const (
 	slugAttempts = 5
 )
 
-// CreateDeployment creates a deployment that the caller administers. New ones start with the administrator as the role of
-// users who join (contract facts, 3.15). Being an administrator somewhere is the condition because the contract names
-// none, and otherwise every user of a server could make deployments on it.
+// CreateDeployment creates a deployment that the caller administers. New ones start with the administrator as the role
+// of users who join (contract facts, 3.15). Being an administrator somewhere is the condition because the contract
+// names none, and otherwise every user of a server could make deployments on it.
 func (s *Deployment) CreateDeployment(ctx context.Context, r *deploymentsv1.CreateDeploymentRequest) (*deploymentsv1.CreateDeploymentResponse, error) {
 	principal, _ := access.FromContext(ctx)
 	if !slices.ContainsFunc(principal.Grants, func(g access.Grant) bool { return g.Role == access.RoleAdmin }) {

@@ -18,8 +18,8 @@ import (
 // auditUser is a member in the audit trail.
 const auditUser = "deployment_user"
 
-// AddDeploymentUser lets the caller join. The rule of the RPC keeps nobody out: the invitation does, and without one the
-// deployment does not exist for him.
+// AddDeploymentUser lets the caller join. The rule of the RPC keeps nobody out: the invitation does, and without one
+// the deployment does not exist for him.
 func (s *Deployment) AddDeploymentUser(ctx context.Context, r *deploymentsv1.AddDeploymentUserRequest) (*deploymentsv1.AddDeploymentUserResponse, error) {
 	principal, _ := access.FromContext(ctx)
 	if r.GetDeploymentId() == 0 {

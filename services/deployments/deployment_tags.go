@@ -77,8 +77,8 @@ func (s *DeploymentTags) FindDeploymentTags(ctx context.Context, r *deploymentsv
 	return response, nil
 }
 
-// UpdateDeploymentTag creates a tag or gives it another name. Renaming once more what was renamed already changes nothing,
-// so that a client may repeat its request.
+// UpdateDeploymentTag creates a tag or gives it another name. Renaming once more what was renamed already changes
+// nothing, so that a client may repeat its request.
 func (s *DeploymentTags) UpdateDeploymentTag(ctx context.Context, r *deploymentsv1.UpdateDeploymentTagRequest) (*deploymentsv1.UpdateDeploymentTagResponse, error) {
 	from, to := strings.TrimSpace(r.GetRepositoryTag()), strings.TrimSpace(r.GetName())
 	if from == "" {

@@ -86,7 +86,8 @@ func TestUpdateDeployment(t *testing.T) {
 			t.Log(name)
 			s.refuses(t, http.StatusBadRequest, s.Token, http.MethodPatch, s.of(""), c[0], c[1])
 		}
-		// An empty string in a JSON body is a field that is not set, as clients send whole structs (contract facts, section 1).
+		// An empty string in a JSON body is a field that is not set, as clients send whole structs (contract facts, section
+		// 1).
 		for _, body := range []string{`{}`, `{"displayName":"","defaultUserRole":""}`, `{"displayName":null}`} {
 			if got := s.admin(t, http.MethodPatch, s.of(""), body); !strings.Contains(got, longest) {
 				t.Errorf("%s, or something that was refused, changed it to %s", body, got)

@@ -48,8 +48,8 @@ func (s *OnboardingChecklist) GetChecklistStatus(ctx context.Context, _ *deploym
 	return &deploymentsv1.GetChecklistStatusResponse{TaskStatus: tasks}, nil
 }
 
-// PatchChecklist keeps what the caller says of steps. That a step is said to be undone does not hide that it shows in the
-// data; that it is said to be done stands, so that a deployment can pass over what it does not need.
+// PatchChecklist keeps what the caller says of steps. That a step is said to be undone does not hide that it shows in
+// the data; that it is said to be done stands, so that a deployment can pass over what it does not need.
 func (s *OnboardingChecklist) PatchChecklist(ctx context.Context, r *deploymentsv1.PatchChecklistRequest) (*deploymentsv1.PatchChecklistResponse, error) {
 	said, err := saidTasks(ctx, r.GetTaskStatus())
 	if err != nil {

@@ -58,8 +58,8 @@ func levelOf(task deploymentsv1.TaskType) deploymentsv1.TaskLevel {
 	return deploymentsv1.TaskLevel_TASK_LEVEL_ORG
 }
 
-// taskStates judges all steps for the caller. Each is looked for by a query that ends at the first row it finds, and only
-// when nobody has said that it is done. They look at the whole deployment, whatever teams the caller is in.
+// taskStates judges all steps for the caller. Each is looked for by a query that ends at the first row it finds, and
+// only when nobody has said that it is done. They look at the whole deployment, whatever teams the caller is in.
 func taskStates(ctx context.Context, db *ent.Client) ([]*deploymentsv1.OnboardingTask, error) {
 	d, err := db.Deployment.Query().Only(ctx)
 	if err != nil {

@@ -23,7 +23,8 @@ type SSOProviders struct {
 	issuer, audience string
 }
 
-// NewSSOProviders serves the OpenID Connect issuer of the server and the audience of its tokens; an empty issuer is none.
+// NewSSOProviders serves the OpenID Connect issuer of the server and the audience of its tokens; an empty issuer is
+// none.
 func NewSSOProviders(st *store.Store, issuer, audience string) *SSOProviders {
 	return &SSOProviders{store: st, issuer: issuer, audience: audience}
 }

@@ -94,8 +94,8 @@ func (c *teamChange) user(id int64, wanted userAction) error {
 	return nil
 }
 
-// check refuses projects that the caller may not share (see limit) and users who are not of the deployment, naming all of them. teamID
-// is 0 for a new team.
+// check refuses projects that the caller may not share (see limit) and users who are not of the deployment, naming all
+// of them. teamID is 0 for a new team.
 func (c *teamChange) check(ctx context.Context, tx *ent.Tx, caller *teamCaller, teamID int64) error {
 	var problems []string
 	named := slices.Sorted(maps.Keys(c.projects))
@@ -125,8 +125,8 @@ func (c *teamChange) check(ctx context.Context, tx *ent.Tx, caller *teamCaller, 
 	return apierr.InvalidArgument(field, "%s", strings.Join(problems, "; "))
 }
 
-// unknownUsers finds the users who are neither of the deployment nor, having left it, still in the team to be removed; and
-// those of the deployment who are to be changed, but are not in the team.
+// unknownUsers finds the users who are neither of the deployment nor, having left it, still in the team to be removed;
+// and those of the deployment who are to be changed, but are not in the team.
 func (c *teamChange) unknownUsers(ctx context.Context, tx *ent.Tx, teamID int64) (strangers, outsiders []int64, err error) {
 	named := slices.Sorted(maps.Keys(c.users))
 	known, err := tx.Membership.Query().Where(inTeams(membership.FieldUserID, named)).Select(membership.FieldUserID).All(ctx)

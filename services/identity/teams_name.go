@@ -17,8 +17,8 @@ import (
 const maxTeamSlug = 100
 
 // nameTeam checks a name and derives a slug from it that no other team has. The caller holds the teams (see lockTeams).
-// Errors: INVALID_ARGUMENT for a name that nobody can read; ALREADY_EXISTS. id is that of the team to rename, 0 for a new
-// one.
+// Errors: INVALID_ARGUMENT for a name that nobody can read; ALREADY_EXISTS. id is that of the team to rename, 0 for a
+// new one.
 func nameTeam(ctx context.Context, tx *ent.Tx, id int64, name string) (slugOfName string, err error) {
 	if strings.TrimSpace(name) == "" || strings.ContainsFunc(name, unicode.IsControl) {
 		return "", apierr.InvalidArgument("team.name", "team.name must have a visible character and no control characters, got %q", name)

@@ -195,8 +195,8 @@ func drawTeams(t *rapid.T, users, projects []string) []modelTeam {
 	return teams
 }
 
-// modelSees says which projects a user sees, or triages: those of every team in which, or in a team above which, he has a
-// role that will do.
+// modelSees says which projects a user sees, or triages: those of every team in which, or in a team above which, he has
+// a role that will do.
 func modelSees(teams []modelTeam, user string, triages bool) []string {
 	found := map[string]bool{}
 	for i := range teams {

@@ -80,8 +80,8 @@ func (s *TokenRequests) PickUpToken(ctx context.Context, r *identityv1.PickUpTok
 	return response, nil
 }
 
-// ConfirmTokenRequest makes a token for the scanner that has the key. The rule lets only users call it: a token that could
-// would live on in what it made.
+// ConfirmTokenRequest makes a token for the scanner that has the key. The rule lets only users call it: a token that
+// could would live on in what it made.
 func (s *TokenRequests) ConfirmTokenRequest(ctx context.Context, r *identityv1.ConfirmTokenRequestRequest) (*identityv1.ConfirmTokenRequestResponse, error) {
 	caller, _ := access.FromContext(ctx)
 	grant, _ := access.GrantFromContext(ctx)

@@ -157,8 +157,8 @@ func (s *Tokens) DeleteTokens(ctx context.Context, r *identityv1.DeleteTokensReq
 	return &identityv1.DeleteTokensResponse{DeletedCount: int64(deleted)}, nil
 }
 
-// revoke ends tokens and those that were made by them, and returns how many. The rows stay: the audit trail and the history
-// of findings name them.
+// revoke ends tokens and those that were made by them, and returns how many. The rows stay: the audit trail and the
+// history of findings name them.
 func revoke(ctx context.Context, tx *ent.Tx, tokens *access.Tokens, rows []*ent.Token) (int, error) {
 	ended, err := tokens.RevokeAll(ctx, tx, rows)
 	for _, row := range ended {

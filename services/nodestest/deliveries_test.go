@@ -32,8 +32,8 @@ func silentReceiver(t testing.TB) (address string, calls *atomic.Int64) {
 	return to.URL, calls
 }
 
-// On two nodes, very many messages of one deployment to 100 receivers that do not answer keep no message of another one, and no node from
-// ending.
+// On two nodes, very many messages of one deployment to 100 receivers that do not answer keep no message of another
+// one, and no node from ending.
 func TestMessagesBesideSilentReceivers(t *testing.T) {
 	t.Parallel()
 	const rules, soon = 100, 2 * time.Second

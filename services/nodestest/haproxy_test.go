@@ -173,8 +173,8 @@ func (p *haproxy) waitFor(name, status string) {
 	apitest.Eventually(p.t, name+" is "+status, func() bool { return p.server(name).status == status })
 }
 
-// outAt waits until a node is out of the rotation of both ports, and returns when that was by the log of the load balancer:
-// whoever asks it from a busy machine learns of it later.
+// outAt waits until a node is out of the rotation of both ports, and returns when that was by the log of the load
+// balancer: whoever asks it from a busy machine learns of it later.
 func (p *haproxy) outAt(name string) (at time.Time) {
 	p.t.Helper()
 	for _, backend := range []string{"palisade_http", "palisade_grpc"} {

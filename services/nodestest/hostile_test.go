@@ -78,8 +78,8 @@ func TestHostileReceiverOfAnotherDeployment(t *testing.T) {
 		post(t, base(i), of.Token, path, report(project))
 	}
 	const reports = 10
-	// Longer than a sender works at a time (5 s), so that each node has had messages to the hostile receiver, and had to end
-	// a run with them.
+	// Longer than a sender works at a time (5 s), so that each node has had messages to the hostile receiver, and had to
+	// end a run with them.
 	for i := range 15 {
 		upload(i, acme, fmt.Sprintf("acme/p%d", i))
 		time.Sleep(time.Second)

@@ -27,9 +27,9 @@ func startNodes(t testing.TB, binary, database string, env ...string) []*node {
 	return nodes
 }
 
-// outOfRotation is how soon a dead node gets no more requests, by the load balancer's clock: two checks that fail, one half a
-// second after the other, take a second at most, and as much again is for a machine that is busy with other tests. With
-// HAProxy's own defaults it would be six.
+// outOfRotation is how soon a dead node gets no more requests, by the load balancer's clock: two checks that fail, one
+// half a second after the other, take a second at most, and as much again is for a machine that is busy with other
+// tests. With HAProxy's own defaults it would be six.
 const outOfRotation = 2 * time.Second
 
 // One of three nodes behind a load balancer is killed and started again under load: only the requests that it was at

@@ -174,8 +174,8 @@ func (l *load) list(project string) ([]listed, error) {
 // refusal is an answer that is the same however often one asks.
 type refusal struct{ error }
 
-// untilAccepted sends a request again, as clients do, when there is no answer or the server cannot give one now; each time
-// is a failure.
+// untilAccepted sends a request again, as clients do, when there is no answer or the server cannot give one now; each
+// time is a failure.
 func (l *load) untilAccepted(method, path string, body []byte) (answer []byte, err error) {
 	deadline := time.Now().Add(patience)
 	for {

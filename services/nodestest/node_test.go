@@ -1,4 +1,5 @@
-// Package nodestest runs real server processes beside each other: behind HAProxy, behind PgBouncer, and of two versions.
+// Package nodestest runs real server processes beside each other: behind HAProxy, behind PgBouncer, and of two
+// versions.
 package nodestest
 
 import (

@@ -23,8 +23,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// startPgBouncer runs a pooler in transaction mode before a database, configured as docs/scale.md says, and returns the URL
-// that leads through it. size is the number of connections that it opens to the database.
+// startPgBouncer runs a pooler in transaction mode before a database, configured as docs/scale.md says, and returns the
+// URL that leads through it. size is the number of connections that it opens to the database.
 func startPgBouncer(t testing.TB, path, database string, size int) string {
 	t.Helper()
 	return startPooler(t, path, database, size).url
@@ -191,7 +191,8 @@ func TestNodesBehindPgBouncer(t *testing.T) {
 	requireJobsDone(t, d, after)
 }
 
-// A server that nobody asks for anything is seen on PostgreSQL by its session, also through a pooler: that closed all it had.
+// A server that nobody asks for anything is seen on PostgreSQL by its session, also through a pooler: that closed all
+// it had.
 func TestSessionBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	direct := pgtest.NewDatabase(t)
@@ -223,8 +224,8 @@ func TestSessionBehindPgBouncer(t *testing.T) {
 	<-ended
 }
 
-// The pooler is killed under load, and later the database ends all of its connections: what fails is refused with 503, and nothing that
-// was accepted is lost.
+// The pooler is killed under load, and later the database ends all of its connections: what fails is refused with 503,
+// and nothing that was accepted is lost.
 func TestKilledPgBouncer(t *testing.T) {
 	t.Parallel()
 	binary, direct := binary(t), pgtest.NewDatabase(t)

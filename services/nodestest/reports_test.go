@@ -154,8 +154,8 @@ func lastWeek() string {
 	return `{"filters":{"timePeriod":{"since":"` + time.Now().AddDate(0, 0, -7).UTC().Format(time.RFC3339) + `"}}}`
 }
 
-// A replica that is down takes reports with it and nothing else, whether it was down at the start or goes down later; when it
-// answers again, so do reports.
+// A replica that is down takes reports with it and nothing else, whether it was down at the start or goes down later;
+// when it answers again, so do reports.
 func TestReportsWithoutReplica(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewDatabase(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// upgradeVariable names the git revision that is upgraded from; without it, it is the last one before the newest migration.
+// upgradeVariable names the git revision that is upgraded from; without it, it is the last one before the newest
+// migration.
 const upgradeVariable = "PALISADE_TEST_UPGRADE_FROM"
 
 // migrations is where those of PostgreSQL are in the repository.
@@ -27,8 +28,8 @@ func git(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// upgradeFrom is the commit that is upgraded from: the last one without the newest migration, so that there always is one to
-// cross. The test is skipped where the history does not go back so far.
+// upgradeFrom is the commit that is upgraded from: the last one without the newest migration, so that there always is
+// one to cross. The test is skipped where the history does not go back so far.
 func upgradeFrom(t testing.TB) (commit string) {
 	t.Helper()
 	if revision := os.Getenv(upgradeVariable); revision != "" {
@@ -144,8 +145,8 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 }
 
-// requireEarlierJobs lets a node of the version before do, alone, the latest job of each kind once more. It must leave those that
-// it does not know to the others: they are in queues of their own.
+// requireEarlierJobs lets a node of the version before do, alone, the latest job of each kind once more. It must leave
+// those that it does not know to the others: they are in queues of their own.
 func requireEarlierJobs(t testing.TB, d *database, earlier *node, others []*node) {
 	t.Helper()
 	for _, n := range others {

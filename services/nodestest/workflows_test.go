@@ -44,8 +44,8 @@ func (w workflowsOf) start(name, steps string) (job string) {
 	return answer.Summary.JobID
 }
 
-// Two nodes work on the large run of one deployment: it never has more on its way than it may, the run of another deployment
-// goes before most of it, and cancelling it on one node stops it on both.
+// Two nodes work on the large run of one deployment: it never has more on its way than it may, the run of another
+// deployment goes before most of it, and cancelling it on one node stops it on both.
 func TestLargeRunOnTwoNodes(t *testing.T) {
 	t.Parallel()
 	binary, url := binary(t), pgtest.NewDatabase(t)

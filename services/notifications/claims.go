@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// maxClaims is how many messages a node has taken at a time, maxClaimsOfRule how many of them are of one rule: what flies and
-	// as many that follow.
+	// maxClaims is how many messages a node has taken at a time, maxClaimsOfRule how many of them are of one rule: what
+	// flies and as many that follow.
 	maxClaims       = 2 * maxFlights
 	maxClaimsOfRule = 2 * maxFlightsOfRule
-	// rulesPerDeployment is how many rules of a deployment are looked at in a walk along all, before it goes on to the next
-	// deployment. One with more gets a walk of its own, along manyRules of the others.
+	// rulesPerDeployment is how many rules of a deployment are looked at in a walk along all, before it goes on to the
+	// next deployment. One with more gets a walk of its own, along manyRules of the others.
 	rulesPerDeployment = 32
 	manyRules          = 128
 	// receiversPerWalk bounds a walk. The next one goes on from there.
@@ -30,8 +30,8 @@ const (
 	windowSize = 2 * maxClaimsOfRule
 	// maxPutOff bounds how many messages a claim puts off.
 	maxPutOff = 256
-	// claimPause keeps a ledger in which nothing was found from being asked at every turn, walkPause one of which only a part was
-	// looked at, and claimGap any other.
+	// claimPause keeps a ledger in which nothing was found from being asked at every turn, walkPause one of which only a
+	// part was looked at, and claimGap any other.
 	claimPause = 200 * time.Millisecond
 	walkPause  = 50 * time.Millisecond
 	claimGap   = 10 * time.Millisecond
@@ -43,8 +43,8 @@ const (
 // claims is where the claims of a run stand.
 type claims struct {
 	slots *slots
-	// after is the deployment at which the next walk begins, 0 for the first one; rules is the same for the rules of deployments
-	// that have many.
+	// after is the deployment at which the next walk begins, 0 for the first one; rules is the same for the rules of
+	// deployments that have many.
 	after int64
 	rules map[int64]int64
 	// notBefore is when to claim again, nextDue when something becomes due that was seen; zero when nothing was.
@@ -132,7 +132,8 @@ func (d *dispatch) claim(ctx context.Context) error {
 	return nil
 }
 
-// due chooses the receivers for which something is due and that may be sent to, and notes when the next of the others is.
+// due chooses the receivers for which something is due and that may be sent to, and notes when the next of the others
+// is.
 func (d *dispatch) due(found []head, now time.Time) (due []receiver) {
 	closed := d.closed()
 	d.claims.nextDue = time.Time{}
@@ -172,7 +173,8 @@ func (d *dispatch) closed() map[receiver]bool {
 	return closed
 }
 
-// plan chooses the messages to take, as if each that is chosen were taken: one at a time, of the receiver whose turn it is.
+// plan chooses the messages to take, as if each that is chosen were taken: one at a time, of the receiver whose turn it
+// is.
 func (d *dispatch) plan(ctx context.Context, q querier, due []receiver, now int64) (ids []int64, putOff map[int64]int64, err error) {
 	slots := d.claims.slots
 	ready, taken := map[receiver][]int64{}, []receiver{}

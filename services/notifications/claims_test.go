@@ -48,8 +48,8 @@ func claimed(t *testing.T, d *dispatch) map[int64]int {
 	return of
 }
 
-// Beside 100,000 deliveries of a rule, and 1,000 rules of the same deployment, others are taken at once, and of nobody more than may soon
-// be sent. Nothing reads the ledger: not with the statistics of an empty table, and not without any.
+// Beside 100,000 deliveries of a rule, and 1,000 rules of the same deployment, others are taken at once, and of nobody
+// more than may soon be sent. Nothing reads the ledger: not with the statistics of an empty table, and not without any.
 func TestClaimTakesTurns(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {

@@ -22,7 +22,8 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// eventsVariable sets the number of messages; from fullRun on the receiver fails at random, not a little at each message.
+// eventsVariable sets the number of messages; from fullRun on the receiver fails at random, not a little at each
+// message.
 const (
 	eventsVariable = "PALISADE_TEST_EVENTS"
 	defaultEvents  = 400
@@ -224,8 +225,8 @@ func distinct(t *testing.T, all []message) map[string]string {
 	return bodies
 }
 
-// failing is a receiver that lets everybody wait, and after a repair fails every second time: at random, or with each message up
-// to two times.
+// failing is a receiver that lets everybody wait, and after a repair fails every second time: at random, or with each
+// message up to two times.
 type failing struct {
 	random   bool
 	repaired chan struct{}

@@ -11,22 +11,23 @@ import (
 )
 
 const (
-	// maxFlights is how many messages a node sends at a time, maxFlightsOfRule how many of them to one receiver: a slow one
-	// leaves room for the others. One deployment alone gets half, see slots.
+	// maxFlights is how many messages a node sends at a time, maxFlightsOfRule how many of them to one receiver: a slow
+	// one leaves room for the others. One deployment alone gets half, see slots.
 	maxFlights       = 64
 	maxFlightsOfRule = 8
 	// recordSize and recordDelay say when outcomes are written: one transaction for many.
 	recordSize  = 64
 	recordDelay = 100 * time.Millisecond
-	// recordTimeout is for the last outcomes of a run, lastRecordTimeout for those of a process that is told to end at once.
+	// recordTimeout is for the last outcomes of a run, lastRecordTimeout for those of a process that is told to end at
+	// once.
 	recordTimeout     = 20 * time.Second
 	lastRecordTimeout = 2 * time.Second
 	// turnTimeout is for what a turn reads and writes.
 	turnTimeout = 2 * time.Minute
 	// ruleTime is how long a run goes by what it knows of a rule.
 	ruleTime = 5 * time.Second
-	// leaseTime is how long a node has to send what it took and to write what became of it. What is not sent when less than
-	// leaseReserve is left of it is given back.
+	// leaseTime is how long a node has to send what it took and to write what became of it. What is not sent when less
+	// than leaseReserve is left of it is given back.
 	leaseTime    = 75 * time.Second
 	leaseReserve = sendTimeout + 5*time.Second
 )
@@ -55,8 +56,9 @@ func newDispatch(e *engine, stopping <-chan struct{}) *dispatch {
 	}
 }
 
-// run turns events into deliveries and sends what is due, until there is nothing to wait for or the process stops. more is true if
-// something is left. Whatever happens, it waits for what it sent, which does not take long, and writes what became of it.
+// run turns events into deliveries and sends what is due, until there is nothing to wait for or the process stops. more
+// is true if something is left. Whatever happens, it waits for what it sent, which does not take long, and writes what
+// became of it.
 func (d *dispatch) run(ctx context.Context) (more bool, err error) {
 	for more = true; more && err == nil && ctx.Err() == nil && !d.isStopping(); {
 		more, err = d.turn(ctx)

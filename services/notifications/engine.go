@@ -74,7 +74,8 @@ type deliverWorker struct {
 	engine *engine
 }
 
-// Timeout lets a run work as long as there is something to do. Each attempt and each query in it has a bound of its own.
+// Timeout lets a run work as long as there is something to do. Each attempt and each query in it has a bound of its
+// own.
 func (*deliverWorker) Timeout(*river.Job[outbox.Deliver]) time.Duration { return -1 }
 
 // Work makes one run, and asks for another when it leaves something that is due.
@@ -109,8 +110,8 @@ func (e *engine) run(ctx context.Context, stopping <-chan struct{}) (more bool, 
 	return newDispatch(e, stopping).run(ctx)
 }
 
-// takeOver frees, at the first run after a start, what a process that was killed had taken. On SQLite there was no other
-// process than that one; on PostgreSQL it may belong to another node, and is free when its time is up.
+// takeOver frees, at the first run after a start, what a process that was killed had taken. On SQLite there was no
+// other process than that one; on PostgreSQL it may belong to another node, and is free when its time is up.
 func (e *engine) takeOver(ctx context.Context) error {
 	if !e.fresh || e.store.Postgres() {
 		return nil

@@ -54,7 +54,8 @@ const nextEventSQL = `WITH RECURSIVE head (deployment_id, not_before) AS (
 		SELECT id FROM notification_events WHERE deployment_id > head.deployment_id ORDER BY deployment_id, not_before, id LIMIT 1)
 ) SELECT deployment_id FROM head WHERE not_before <= ? LIMIT 1`
 
-// nextEvents returns the deployment whose turn it is to have a part of an event turned into deliveries; ok is false when no event waits.
+// nextEvents returns the deployment whose turn it is to have a part of an event turned into deliveries; ok is false
+// when no event waits.
 func (e *engine) nextEvents(ctx context.Context) (deploymentID int64, ok bool, err error) {
 	err = e.read(ctx, func(q querier) error {
 		for _, after := range []int64{e.eventsOf, 0} {
@@ -74,8 +75,8 @@ func (e *engine) nextEvents(ctx context.Context) (deploymentID int64, ok bool, e
 	return deploymentID, ok, err
 }
 
-// expand turns a part of one event into deliveries; deployments take turns. worked is false when no event waits that is not in the
-// hands of another node.
+// expand turns a part of one event into deliveries; deployments take turns. worked is false when no event waits that is
+// not in the hands of another node.
 func (e *engine) expand(ctx context.Context) (worked bool, err error) {
 	var first int64
 	for range mostTurns {
@@ -265,8 +266,8 @@ func newDelivery(tx *ent.Tx, rule *ent.NotificationRule, about *ent.Scan, kind s
 		SetNextAttemptAt(now).SetGiveUpAt(now + retry.Patience.Microseconds()).SetCreatedAt(now)
 }
 
-// newEventID is what a receiver tells duplicates by. It is made once, with the row, and unique among all servers that the
-// receiver may listen to.
+// newEventID is what a receiver tells duplicates by. It is made once, with the row, and unique among all servers that
+// the receiver may listen to.
 func newEventID() string { return "msg_" + strings.ReplaceAll(uuid.NewString(), "-", "") }
 
 func insertDeliveries(ctx context.Context, tx *ent.Tx, made []*ent.DeliveryCreate) error {

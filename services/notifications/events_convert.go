@@ -88,8 +88,8 @@ func readSurroundings(ctx context.Context, db *ent.Client, of *ent.Scan, rows []
 	return about, nil
 }
 
-// findings converts rows to what receivers get. When the commit was made nobody told us: the start of the scan stands for
-// it, as receivers parse the date.
+// findings converts rows to what receivers get. When the commit was made nobody told us: the start of the scan stands
+// for it, as receivers parse the date.
 func (a *surroundings) findings(rows []*ent.Finding) ([]payload.Finding, error) {
 	list := make([]payload.Finding, len(rows))
 	for i, row := range rows {

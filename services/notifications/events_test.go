@@ -94,7 +94,8 @@ func TestWhatIsNotAnnounced(t *testing.T) {
 	})
 }
 
-// Findings come in messages of a hundred at most, in their order, and the scan after all of them, whatever fails before.
+// Findings come in messages of a hundred at most, in their order, and the scan after all of them, whatever fails
+// before.
 func TestManyFindingsBeforeTheirScan(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		failed := map[string]bool{}

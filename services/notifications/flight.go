@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// sendTimeout bounds one attempt. landTimeout is what a sender gets that does not end by itself then: after it nobody waits for
-	// it any more.
+	// sendTimeout bounds one attempt. landTimeout is what a sender gets that does not end by itself then: after it nobody
+	// waits for it any more.
 	sendTimeout = 20 * time.Second
 	landTimeout = time.Second
 )

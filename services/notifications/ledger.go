@@ -43,8 +43,8 @@ func withIDs(rows []*ent.Delivery) predicate.Delivery {
 	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(delivery.FieldID), ids)) }
 }
 
-// record writes what became of deliveries: most of them in one transaction; one that is given up, which people are told,
-// in a transaction of its own deployment.
+// record writes what became of deliveries: most of them in one transaction; one that is given up, which people are
+// told, in a transaction of its own deployment.
 func (e *engine) record(ctx context.Context, outcomes []outcome) error {
 	now := time.Now()
 	slices.SortFunc(outcomes, func(a, b outcome) int { return cmp.Compare(a.row.ID, b.row.ID) }) // see lockPending

@@ -42,8 +42,8 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// plannedSQL leaves PostgreSQL the plans that step along indexes alone: it knows little of a ledger that was empty a moment ago, and a
-// plan that was made then would read all of it.
+// plannedSQL leaves PostgreSQL the plans that step along indexes alone: it knows little of a ledger that was empty a
+// moment ago, and a plan that was made then would read all of it.
 var plannedSQL = store.PlannerSettings("plan_cache_mode=force_custom_plan", "enable_seqscan=off", "enable_sort=off", "enable_hashjoin=off", "enable_mergejoin=off")
 
 // read reads what the queries of this package walk along.
@@ -88,8 +88,9 @@ type waitingRow struct {
 	behind            *int64
 }
 
-// windowSQL reads the first messages of a rule that are due and that no node has. What is added to the columns of the subquery changes
-// nothing but the plan: the only index left for it is the one of the scan, whatever PostgreSQL knows of the table.
+// windowSQL reads the first messages of a rule that are due and that no node has. What is added to the columns of the
+// subquery changes nothing but the plan: the only index left for it is the one of the scan, whatever PostgreSQL knows
+// of the table.
 const windowSQL = `SELECT d.id, d.next_attempt_at, CASE WHEN d.kind = 'scan' THEN (
 		SELECT MAX(f.next_attempt_at + 0) FROM deliveries AS f
 		WHERE f.deployment_id = d.deployment_id AND f.scan_id = d.scan_id AND f.rule_id = d.rule_id AND f.kind = 'findings' AND f.state || '' = 'pending'
@@ -98,8 +99,8 @@ const windowSQL = `SELECT d.id, d.next_attempt_at, CASE WHEN d.kind = 'scan' THE
 	WHERE d.deployment_id = ? AND d.rule_id = ? AND d.finished_at IS NULL AND d.next_attempt_at <= ? AND d.locked_until <= ?
 	ORDER BY d.next_attempt_at, d.id LIMIT ?`
 
-// window reads what of a rule may be sent now. A message about a scan waits for those about its findings, and is put off until then:
-// behind them in the index it stands in nobody's way.
+// window reads what of a rule may be sent now. A message about a scan waits for those about its findings, and is put
+// off until then: behind them in the index it stands in nobody's way.
 func (e *engine) window(ctx context.Context, q querier, of receiver, now int64) (ready []int64, putOff map[int64]int64, err error) {
 	rows, err := q.QueryContext(ctx, e.store.Placeholders(windowSQL), of.deploymentID, of.ruleID, now, now, windowSize)
 	if err != nil {
@@ -122,7 +123,8 @@ func (e *engine) window(ctx context.Context, q querier, of receiver, now int64) 
 	return ready, putOff, rows.Err()
 }
 
-// take takes deliveries for leaseTime; others are put off. Nodes take turns on SQLite, and pass over one another's on PostgreSQL.
+// take takes deliveries for leaseTime; others are put off. Nodes take turns on SQLite, and pass over one another's on
+// PostgreSQL.
 func (e *engine) take(ctx context.Context, ids []int64, putOff map[int64]int64) (rows []*ent.Delivery, err error) {
 	if len(ids) == 0 && len(putOff) == 0 {
 		return nil, nil

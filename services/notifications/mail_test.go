@@ -333,7 +333,8 @@ func TestMailReplayedToThoseLeft(t *testing.T) {
 	})
 }
 
-// A server that is busy at any stage is asked again for all, and so is one that was lost before it said that it has the message.
+// A server that is busy at any stage is asked again for all, and so is one that was lost before it said that it has the
+// message.
 func TestMailServerThatIsBusy(t *testing.T) {
 	eachMail(t, "ada@acme.test, bob@acme.test", func(t *testing.T, s caller, m *mailbox, _ int64) {
 		attempts := 0

@@ -133,8 +133,8 @@ func TestMessageBesideABacklog(t *testing.T) {
 	})
 }
 
-// Beside 100 receivers of one deployment that do not answer, the message of another one, and those of a rule of another receiver of the
-// same one, arrive at once.
+// Beside 100 receivers of one deployment that do not answer, the message of another one, and those of a rule of another
+// receiver of the same one, arrive at once.
 func TestMessageBesideSilentReceivers(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		other := s.neighbour(t, s.AddTenant(t, "globex"))

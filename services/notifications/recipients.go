@@ -24,7 +24,8 @@ type mailed struct {
 	refused  map[string]string
 }
 
-// noteRecipients notes at the rules of e-mail which recipients the mail server refuses, until it accepts a message for them.
+// noteRecipients notes at the rules of e-mail which recipients the mail server refuses, until it accepts a message for
+// them.
 func (e *engine) noteRecipients(ctx context.Context, outcomes []outcome) {
 	for _, o := range outcomes {
 		if !o.sent || o.rule == nil || o.rule.channel != channel.Email {

@@ -66,8 +66,8 @@ func (s *NotificationRules) check(ctx context.Context, tx *ent.Tx, in *notificat
 	return out, nil
 }
 
-// channelName accepts the words of the contract in any case, with or without CHANNEL_. What is none is left as it is, for
-// the error to repeat.
+// channelName accepts the words of the contract in any case, with or without CHANNEL_. What is none is left as it is,
+// for the error to repeat.
 func channelName(text string) string {
 	name := strings.ToUpper(text)
 	if !strings.HasPrefix(name, "CHANNEL_") {

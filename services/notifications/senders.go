@@ -158,8 +158,8 @@ func (r *openRule) send(ctx context.Context, m channel.Message) (status int, err
 	return r.sender.Send(ctx, m)
 }
 
-// openRules makes the senders of what waits whose rule this run does not know, or has read some time ago. Deliveries of a rule
-// that sends no more are canceled: they were written while it was deleted or disabled.
+// openRules makes the senders of what waits whose rule this run does not know, or has read some time ago. Deliveries of
+// a rule that sends no more are canceled: they were written while it was deleted or disabled.
 func (d *dispatch) openRules(ctx context.Context) error {
 	var ids []int64
 	now := time.Now()
@@ -223,7 +223,8 @@ type failure struct {
 	text       string
 	permanent  bool
 	retryAfter time.Duration
-	// accepted are the recipients of an e-mail that have it now, refused those that the mail server refused for good, with its answer.
+	// accepted are the recipients of an e-mail that have it now, refused those that the mail server refused for good, with
+	// its answer.
 	accepted []string
 	refused  map[string]string
 }

@@ -5,9 +5,10 @@ import "cmp"
 // receiver is a rule of a deployment: where a message goes.
 type receiver struct{ deploymentID, ruleID int64 }
 
-// slots are places for messages that deployments, and the rules of each, take in turns. A deployment gets another one only while
-// it has fewer than are free (the dynamic threshold of Choudhury and Hahne): one alone fills half, and whoever comes later finds some.
-// Slots of messages that take long are not taken back, so the threshold is what keeps them from filling everything.
+// slots are places for messages that deployments, and the rules of each, take in turns. A deployment gets another one
+// only while it has fewer than are free (the dynamic threshold of Choudhury and Hahne): one alone fills half, and
+// whoever comes later finds some. Slots of messages that take long are not taken back, so the threshold is what keeps
+// them from filling everything.
 type slots struct {
 	total, ofRule int
 
@@ -20,7 +21,8 @@ type slots struct {
 	deploymentServed, ruleServed map[int64]uint64
 }
 
-// maxServed bounds the memory of who was served when. What is forgotten counts as served never, which is in nobody's way for long.
+// maxServed bounds the memory of who was served when. What is forgotten counts as served never, which is in nobody's
+// way for long.
 const maxServed = 10_000
 
 func newSlots(total, ofRule int) *slots {
@@ -35,8 +37,8 @@ func (s *slots) free(r receiver) bool {
 	return s.ofDeployment[r.deploymentID] < s.total-s.used && s.rules[r.ruleID] < s.ofRule
 }
 
-// choose returns which of the receivers takes the next slot: one of the deployment with the fewest slots, and in it the one with the
-// fewest; among equals the one that was served the longest ago. ok is false when none may take one.
+// choose returns which of the receivers takes the next slot: one of the deployment with the fewest slots, and in it the
+// one with the fewest; among equals the one that was served the longest ago. ok is false when none may take one.
 func (s *slots) choose(among []receiver) (index int, ok bool) {
 	for i, r := range among {
 		if s.free(r) && (!ok || s.before(r, among[index])) {

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever is taken and given back in whatever order: the bounds hold, nobody without a slot waits while one is free, and the next is one
-// of the deployment with the fewest.
+// Whatever is taken and given back in whatever order: the bounds hold, nobody without a slot waits while one is free,
+// and the next is one of the deployment with the fewest.
 func TestSlotsAreShared(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSlots(rapid.IntRange(1, 70).Draw(t, "total"), rapid.IntRange(1, 10).Draw(t, "of a rule"))

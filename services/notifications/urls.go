@@ -45,8 +45,8 @@ func (s *Senders) sealURL(id int64, url string) (shown string, sealed []byte, er
 // webhookURLOf binds a sealed URL to its row.
 func webhookURLOf(id int64) []byte { return fmt.Appendf(nil, "notification_webhooks.url/%d", id) }
 
-// moveURL puts the URL of a rule among its credentials where it is one. old is the rule that it replaces, or nil, and kept
-// its credentials.
+// moveURL puts the URL of a rule among its credentials where it is one. old is the rule that it replaces, or nil, and
+// kept its credentials.
 func moveURL(out *wantedRule, given string, old *ent.NotificationRule, kept map[string]string) error {
 	if out.channel != channel.Webhook || given == "" {
 		return nil // of Slack it is always a credential
@@ -68,8 +68,8 @@ func moveURL(out *wantedRule, given string, old *ent.NotificationRule, kept map[
 	return nil
 }
 
-// shownConfig is the config of a rule for answers and the audit trail: without credentials, but for the URL of a webhook,
-// which is shown with its secret parts hidden.
+// shownConfig is the config of a rule for answers and the audit trail: without credentials, but for the URL of a
+// webhook, which is shown with its secret parts hidden.
 func (s *NotificationRules) shownConfig(row *ent.NotificationRule) map[string]string {
 	url := row.Config[keyURL]
 	if row.Channel == channel.Webhook && url == "" {

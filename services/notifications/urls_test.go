@@ -36,7 +36,8 @@ func (c caller) noURLToken(t *testing.T, answers ...string) {
 	}
 }
 
-// A URL with a token in it is sealed and shown without it, for rules and for webhooks; what is shown keeps what is stored.
+// A URL with a token in it is sealed and shown without it, for rules and for webhooks; what is shown keeps what is
+// stored.
 func TestSecretURLs(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		to := newReceiver(t, nil)

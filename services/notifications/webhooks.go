@@ -231,7 +231,8 @@ func convertWebhook(row *ent.NotificationWebhook) *notificationsv1.NotificationW
 	}
 }
 
-// checkURL refuses a URL that cannot be called. The text of the guard follows the name of the field and repeats no secret.
+// checkURL refuses a URL that cannot be called. The text of the guard follows the name of the field and repeats no
+// secret.
 func (s *Senders) checkURL(field, url string) error {
 	if err := s.guard.CheckURL(url); err != nil {
 		return apierr.InvalidArgument(field, "%s %v", field, err)

@@ -115,8 +115,8 @@ func TestAuditBelongsToAdministrators(t *testing.T) {
 	})
 }
 
-// addEntries writes entries as they were before there was a chain, one a second from the beginning of 2026 on, and lets the
-// trail begin behind them.
+// addEntries writes entries as they were before there was a chain, one a second from the beginning of 2026 on, and lets
+// the trail begin behind them.
 func addEntries(t *testing.T, s *apitest.Server, n int, adjust func(i int, c *ent.AuditEntryCreate)) {
 	t.Helper()
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -17,7 +17,8 @@ import (
 	"github.com/palisade/palisade/services/policies/remediation"
 )
 
-// reservedPrefix begins the slugs of the policies that the server manages itself: the modes of rules (contract, policy modes).
+// reservedPrefix begins the slugs of the policies that the server manages itself: the modes of rules (contract, policy
+// modes).
 const reservedPrefix = "rule-board-"
 
 // maxNamed bounds how many problems the text of a refused apply tells; a dry run tells all.

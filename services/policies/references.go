@@ -21,8 +21,8 @@ import (
 // namesPerQuery keeps the parameters of one query below the limits of the databases.
 const namesPerQuery = 500
 
-// references adds a problem for every value that names nothing, in the order of the bundle. Rules count when scanners get them
-// or when they ever had a finding.
+// references adds a problem for every value that names nothing, in the order of the bundle. Rules count when scanners
+// get them or when they ever had a finding.
 func (c *checker) references(ctx context.Context, reader *ent.Client) error {
 	exists := map[remediation.Reference]map[string]bool{}
 	for reference, find := range map[remediation.Reference]func([]string) ([]string, error){

@@ -7,8 +7,8 @@ import (
 	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// GetFindingsActivityReport counts what came into the backlog and what left it. All numbers of a bucket or a period add up
-// to the change of the backlog in it.
+// GetFindingsActivityReport counts what came into the backlog and what left it. All numbers of a bucket or a period add
+// up to the change of the backlog in it.
 func (s *Reports) GetFindingsActivityReport(ctx context.Context, q *reportingv1.GetFindingsActivityReportRequest) (*reportingv1.GetFindingsActivityReportResponse, error) {
 	r, err := s.begin(ctx, q.GetFilters(), primary)
 	if err != nil {

@@ -167,8 +167,8 @@ var (
 	}
 )
 
-// decidedAt is the condition of findings that were ignored in the place that the request names; ok is false for requests
-// that name none.
+// decidedAt is the condition of findings that were ignored in the place that the request names; ok is false for
+// requests that name none.
 func decidedAt(q *reportingv1.GetReportFindingsRequest) (where predicate.Finding, ok bool) {
 	switch q.GetReportType() {
 	case reportingv1.ReportType_REPORT_TYPE_TOTAL_IGNORED, reportingv1.ReportType_REPORT_TYPE_BACKLOG_ACTIVITY:

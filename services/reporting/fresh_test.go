@@ -138,8 +138,8 @@ func TestReportsOfUploads(t *testing.T) {
 	})
 }
 
-// A transaction that commits after another, with lower ids, is not lost: neither when the columns were read between them,
-// nor when they were built while it was open.
+// A transaction that commits after another, with lower ids, is not lost: neither when the columns were read between
+// them, nor when they were built while it was open.
 func TestOverlappingTransactions(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

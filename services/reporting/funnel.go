@@ -38,8 +38,8 @@ func (s *Reports) GetFindingsFunnelReport(ctx context.Context, q *reportingv1.Ge
 	return out, nil
 }
 
-// exploitable reports whether nothing says that a finding is harmless, and whether it is severe and something says that it
-// is not harmless.
+// exploitable reports whether nothing says that a finding is harmless, and whether it is severe and something says that
+// it is not harmless.
 func exploitable(a columns.Attr) (possible, urgent bool) {
 	words := a.Words()
 	known := words.Verdict == "true_positive"

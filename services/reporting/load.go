@@ -143,8 +143,9 @@ type changed struct{ id, finding int64 }
 // since reads the events of the deployment with higher ids.
 func (l loader) since(ctx context.Context, id int64) (list []changed, err error) {
 	reader, _ := l.store.DB()
-	// By the primary key, across tenants: no index has the deployment and then the id, and the new events of all deployments, at most
-	// farBehind or as many as the snapshot has findings, are fewer than all of one. The sum keeps the planner from an index by deployment.
+	// By the primary key, across tenants: no index has the deployment and then the id, and the new events of all
+	// deployments, at most farBehind or as many as the snapshot has findings, are fewer than all of one. The sum keeps the
+	// planner from an index by deployment.
 	query := l.store.Placeholders("SELECT id, finding_id FROM finding_events WHERE id > ? AND deployment_id + 0 = ?")
 	rows, err := reader.QueryContext(ctx, query, id, l.deploymentID)
 	if err != nil {

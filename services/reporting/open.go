@@ -11,7 +11,8 @@ import (
 	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// bucketsOf is a report by time: figures counts for each group and end of a bucket, and bucket writes the numbers of the groups.
+// bucketsOf is a report by time: figures counts for each group and end of a bucket, and bucket writes the numbers of
+// the groups.
 func bucketsOf[B any](
 	ctx context.Context, s *Reports, filters *reportingv1.ReportFilters, by *columns.Grouping,
 	figures func(*columns.Snapshot, *columns.Filter, *columns.Grouping, []uint32) [][]int32,

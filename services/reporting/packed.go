@@ -11,9 +11,9 @@ import (
 	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// SQLite is a library: to go to the next row, and to fetch it, takes several times as long as to read it from an index. So
-// what is read of all findings comes packed, packedIDs of them in one row: numbers as a list, refs as JSON, since a ref may
-// hold whatever would divide a list.
+// SQLite is a library: to go to the next row, and to fetch it, takes several times as long as to read it from an index.
+// So what is read of all findings comes packed, packedIDs of them in one row: numbers as a list, refs as JSON, since a
+// ref may hold whatever would divide a list.
 
 // packedIDs is how many ids a row stands for.
 const (
@@ -21,7 +21,8 @@ const (
 	packedBits = 10
 )
 
-// beginnings is the table expression of the ids at which rows begin. It leaps over ids that the deployment does not have.
+// beginnings is the table expression of the ids at which rows begin. It leaps over ids that the deployment does not
+// have.
 func beginnings(table, id string) string {
 	return fmt.Sprintf(`WITH RECURSIVE part(b) AS (SELECT MIN(%[2]s) FROM %[1]s WHERE deployment_id = ?1 UNION ALL
 		SELECT (SELECT MIN(%[2]s) FROM %[1]s WHERE deployment_id = ?1 AND %[2]s >= part.b + %[3]d) FROM part WHERE part.b IS NOT NULL) `, table, id, packedIDs)

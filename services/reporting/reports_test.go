@@ -81,8 +81,8 @@ func TestGoldenReports(t *testing.T) {
 	})
 }
 
-// The medians of newAcme, by hand: code is open since 3 days before the period, since day 0 (until day 5, again from day
-// 12), since day 2 (until day 20), since day 9; sca since 10 days and 12 hours before.
+// The medians of newAcme, by hand: code is open since 3 days before the period, since day 0 (until day 5, again from
+// day 12), since day 2 (until day 20), since day 9; sca since 10 days and 12 hours before.
 func TestMedianByHand(t *testing.T) {
 	s := apitest.Start(t, nil)
 	newAcme(t, s, s.Tenant)
@@ -131,7 +131,8 @@ func TestDefaults(t *testing.T) {
 	})
 }
 
-// The first bucket of the last 30 days begins with them, so a moment later than in the report that was read: it is the same.
+// The first bucket of the last 30 days begins with them, so a moment later than in the report that was read: it is the
+// same.
 func TestFindingsOfTheFirstBucket(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

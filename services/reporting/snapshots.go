@@ -14,10 +14,10 @@ import (
 // Snapshots keep the columns of the deployments whose reports were asked for lately, and bring them up to date with the
 // events since.
 //
-// Every change of what a finding is told apart by makes an event: scans record what they update, triage and verdicts what
-// they decide. So an event says that its finding has to be read again, whatever has changed. What is not of findings
-// (names, tags, teams, archiving and primary branches of projects, names and categories of rules) is no part of the
-// columns: it is looked up for each report.
+// Every change of what a finding is told apart by makes an event: scans record what they update, triage and verdicts
+// what they decide. So an event says that its finding has to be read again, whatever has changed. What is not of
+// findings (names, tags, teams, archiving and primary branches of projects, names and categories of rules) is no part
+// of the columns: it is looked up for each report.
 type Snapshots struct {
 	store *store.Store
 
@@ -101,8 +101,8 @@ type base struct {
 	count         int64
 }
 
-// farBehind is how many events, of all deployments, are read to find those of one; beyond it, and beyond the size of the
-// snapshot, reading all findings again is cheaper.
+// farBehind is how many events, of all deployments, are read to find those of one; beyond it, and beyond the size of
+// the snapshot, reading all findings again is cheaper.
 const farBehind = 500_000
 
 // advance brings the entry up to date; after an error it is as it was.

@@ -10,9 +10,9 @@ import (
 // watermark is how far the events are known: all with ids up to it have been seen, and none can come any more.
 //
 // On SQLite transactions commit one after another, so that is the highest id. On PostgreSQL a transaction that is still
-// open may hold lower ids than those which others have committed. So each reading of the highest id is kept with a transaction
-// number that was given away after it; once all transactions below that have ended, the events up to that id are all there
-// are. A transaction has its number when it writes events: findings come first.
+// open may hold lower ids than those which others have committed. So each reading of the highest id is kept with a
+// transaction number that was given away after it; once all transactions below that have ended, the events up to that
+// id are all there are. A transaction has its number when it writes events: findings come first.
 type watermark struct {
 	id       int64
 	readings []reading
@@ -21,8 +21,8 @@ type watermark struct {
 // reading is what the database said at one moment.
 type reading struct {
 	highest int64 // id of an event
-	// All transactions below ended have done so, and those that may have lower events than highest are below next. Both are 0
-	// on SQLite.
+	// All transactions below ended have done so, and those that may have lower events than highest are below next. Both
+	// are 0 on SQLite.
 	ended, next int64
 }
 

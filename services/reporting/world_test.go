@@ -179,7 +179,8 @@ func (w *world) member(email, team string) {
 // decode reads JSON as the gateway does.
 func decode(text string, into proto.Message) error { return protojson.Unmarshal([]byte(text), into) }
 
-// add stores findings in one transaction, as scans and people do: the row as it is at the end, and an event for each change.
+// add stores findings in one transaction, as scans and people do: the row as it is at the end, and an event for each
+// change.
 func (w *world) add(facts ...*fact) {
 	w.t.Helper()
 	w.write(func(ctx context.Context, tx *ent.Tx) error {

@@ -18,7 +18,8 @@ import (
 
 const auditAlias = "rule_alias"
 
-// CreateRuleAlias stores a former name. Aliases are kept flat: none leads to another, so that whoever reads one reads once.
+// CreateRuleAlias stores a former name. Aliases are kept flat: none leads to another, so that whoever reads one reads
+// once.
 func (s *Rules) CreateRuleAlias(ctx context.Context, r *rulesv1.CreateRuleAliasRequest) (*rulesv1.CreateRuleAliasResponse, error) {
 	response := &rulesv1.CreateRuleAliasResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {

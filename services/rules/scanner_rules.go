@@ -108,8 +108,8 @@ func (s *ScannerRules) GetRuleSnippet(ctx context.Context, r *rulesv1.GetRuleSni
 	return &rulesv1.GetRuleSnippetResponse{RuleConfig: chosen.JSON}, nil
 }
 
-// PublishRule stores a rule. Scans of the deployment run it unless it is unlisted. Its access rule names no scope: tokens
-// that lie in pipelines must not change what all pipelines run.
+// PublishRule stores a rule. Scans of the deployment run it unless it is unlisted. Its access rule names no scope:
+// tokens that lie in pipelines must not change what all pipelines run.
 func (s *ScannerRules) PublishRule(ctx context.Context, r *rulesv1.PublishRuleRequest) (*rulesv1.PublishRuleResponse, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	if named := r.GetNamedDeployment(); named != 0 && named != deploymentID {

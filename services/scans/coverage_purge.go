@@ -15,8 +15,8 @@ import (
 // coverageAge is how long coverages are kept of which there is a newer one.
 const coverageAge = 30 * 24 * time.Hour
 
-// purgeCoverages deletes coverages from before a time, of any deployment, but for the newest ones of each analysis: of its full
-// scans, and of those that compare with a base. It returns how many they were.
+// purgeCoverages deletes coverages from before a time, of any deployment, but for the newest ones of each analysis: of
+// its full scans, and of those that compare with a base. It returns how many they were.
 func purgeCoverages(ctx context.Context, st *store.Store, before time.Time) (n int, err error) {
 	err = st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		n, err = tx.ScanCoverage.Delete().Where(ofEveryDeployment, scancoverage.AtLT(store.Micros(before)), hasNewer).Exec(ctx)

@@ -43,7 +43,8 @@ func TestRuleThatIsNotRunAnyMore(t *testing.T) {
 	})
 }
 
-// A tool that lists all files says which ones are gone. The first report that leaves one out may be of a part of the code.
+// A tool that lists all files says which ones are gone. The first report that leaves one out may be of a part of the
+// code.
 func TestFileThatIsNotThereAnyMore(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -65,7 +66,8 @@ func TestFileThatIsNotThereAnyMore(t *testing.T) {
 	})
 }
 
-// Part of the files is listed without a role: then a file without a result shows that the list is not only of those with results.
+// Part of the files is listed without a role: then a file without a result shows that the list is not only of those
+// with results.
 func TestPartialCoverage(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -95,7 +97,8 @@ func TestFilesThatFailed(t *testing.T) {
 	})
 }
 
-// A run that failed proves of no file that a finding left it: the same code elsewhere is another finding, without the decision.
+// A run that failed proves of no file that a finding left it: the same code elsewhere is another finding, without the
+// decision.
 func TestFailedRunMovesNothing(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

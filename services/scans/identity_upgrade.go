@@ -21,9 +21,9 @@ import (
 	"github.com/palisade/palisade/services/scans/ingest"
 )
 
-// A new version of the identity ladder makes other evidence. Findings keep their names and with them all that people decided;
-// only their evidence is made anew, from what is stored of them: in the background after a start, and before an import that needs
-// it earlier.
+// A new version of the identity ladder makes other evidence. Findings keep their names and with them all that people
+// decided; only their evidence is made anew, from what is stored of them: in the background after a start, and before
+// an import that needs it earlier.
 
 const (
 	// upgradeWindow is how many findings are looked at to find those of old versions.

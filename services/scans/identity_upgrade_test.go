@@ -39,8 +39,8 @@ func evidenceOf(t *testing.T, s *apitest.Server) (list [][]byte) {
 	return list
 }
 
-// Findings of a version without evidence, or with that of another ladder, are recognised by the next import: none is lost, and
-// nothing of it is news.
+// Findings of a version without evidence, or with that of another ladder, are recognised by the next import: none is
+// lost, and nothing of it is news.
 func TestImportUpgradesIdentities(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

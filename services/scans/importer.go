@@ -8,8 +8,8 @@ import (
 	"github.com/palisade/palisade/services/scans/ingest"
 )
 
-// A format of reports is one line in formats, and a file that makes a report of it. What reads the format itself is a package below
-// this one, such as sarif.
+// A format of reports is one line in formats, and a file that makes a report of it. What reads the format itself is a
+// package below this one, such as sarif.
 
 // format is a format of reports.
 type format struct {
@@ -19,7 +19,8 @@ type format struct {
 	open func(ctx context.Context, file io.ReadSeeker, target *scansv1.UploadReportTarget, o UploadOptions) (report, error)
 }
 
-// formats are those that uploads may have. SARIF is the last: it takes what no other recognises, and says what is wrong with it.
+// formats are those that uploads may have. SARIF is the last: it takes what no other recognises, and says what is wrong
+// with it.
 var formats = []format{sarifFormat}
 
 // headSize is how much of a report tells its format, in bytes.

@@ -18,7 +18,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// generated is a SARIF report of about so many bytes, made while it is read: results of 50 rules in 20,000 files, all different.
+// generated is a SARIF report of about so many bytes, made while it is read: results of 50 rules in 20,000 files, all
+// different.
 func generated(size int64) io.ReadCloser {
 	reader, writer := io.Pipe()
 	go func() {
@@ -44,8 +45,9 @@ func generated(size int64) io.ReadCloser {
 	return reader
 }
 
-// TestUploadMemory sends 48 MB twice, or with PALISADE_TEST_SARIF=1024 (MB) as much as a report may have, which takes minutes and
-// several times the space on disk. Neither the first import nor the second may hold more of the report than its bounds.
+// TestUploadMemory sends 48 MB twice, or with PALISADE_TEST_SARIF=1024 (MB) as much as a report may have, which takes
+// minutes and several times the space on disk. Neither the first import nor the second may hold more of the report than
+// its bounds.
 func TestUploadMemory(t *testing.T) {
 	megabytes := 48
 	if text := os.Getenv("PALISADE_TEST_SARIF"); text != "" {
@@ -83,7 +85,8 @@ func TestUploadMemory(t *testing.T) {
 	}
 }
 
-// watchHeap looks at the memory of the heap until the function that it returns is called, which says by how much it had grown.
+// watchHeap looks at the memory of the heap until the function that it returns is called, which says by how much it had
+// grown.
 func watchHeap(t *testing.T) func() uint64 {
 	runtime.GC()
 	inUse := func() uint64 {

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// modelFindings are what reports of the model may hold: every second one shares its file with the next, and each has a rule of
-// its own, so that none is ever taken for another one.
+// modelFindings are what reports of the model may hold: every second one shares its file with the next, and each has a
+// rule of its own, so that none is ever taken for another one.
 var modelFindings = func() (list []result) {
 	for i := range 6 {
 		list = append(list, result{Rule: fmt.Sprintf("rule-%d", i), File: fmt.Sprintf("src/f%d.go", i/2), Code: fmt.Sprintf("call%d(x)", i), Line: 10 * (i + 1)})
@@ -135,8 +135,8 @@ func (m *model) take(r *modelReport) (n [6]int32) {
 	return n
 }
 
-// TestModel brings random reports in and compares with the model: states, numbers, and that a report that is sent again changes
-// nothing.
+// TestModel brings random reports in and compares with the model: states, numbers, and that a report that is sent again
+// changes nothing.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

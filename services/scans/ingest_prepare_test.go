@@ -23,7 +23,8 @@ import (
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
-// gate is a report in a file: it counts how often its results are read, and calls enter when a reading comes to some place.
+// gate is a report in a file: it counts how often its results are read, and calls enter when a reading comes to some
+// place.
 type gate struct {
 	*bytes.Reader
 	open     bool // the report was checked
@@ -51,7 +52,8 @@ func (g *gate) Read(b []byte) (int, error) {
 	return g.Reader.Read(b)
 }
 
-// storing is an upload of a report of one run to acme/web, as the server does it, with a store of its own on the server's database.
+// storing is an upload of a report of one run to acme/web, as the server does it, with a store of its own on the
+// server's database.
 type storing struct {
 	*gate
 	spool   string
@@ -170,7 +172,8 @@ func TestNobodyWaitsWhileAReportIsRead(t *testing.T) {
 	})
 }
 
-// A rule that nobody knew when the report was read may be stored before the report is, with findings that the report has, too.
+// A rule that nobody knew when the report was read may be stored before the report is, with findings that the report
+// has, too.
 func TestRulesThatComeWhileAReportIsRead(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -196,7 +199,8 @@ func TestRulesThatComeWhileAReportIsRead(t *testing.T) {
 	})
 }
 
-// afterMany are results after so many others that names of rules have been used when holdNames begins to hold the report.
+// afterMany are results after so many others that names of rules have been used when holdNames begins to hold the
+// report.
 func afterMany(results ...result) []result {
 	var list []result
 	for n := range fillers {

@@ -30,8 +30,8 @@ const (
 	abandonedAfter = 24 * time.Hour
 	// abandonedInterval is how often we look for such scans, and for announcements of imports whose node has died.
 	abandonedInterval = 5 * time.Minute
-	// announcedBefore is how long ago an import was announced that surely has its announcement, which it takes back when it is
-	// committed, if it lives.
+	// announcedBefore is how long ago an import was announced that surely has its announcement, which it takes back when
+	// it is committed, if it lives.
 	announcedBefore = time.Minute
 	// purgeInterval is how often we delete coverages of old scans.
 	purgeInterval = 24 * time.Hour
@@ -122,8 +122,8 @@ func giveUpScans(ctx context.Context, st *store.Store, startedBefore time.Time) 
 	return n, err
 }
 
-// forgetImports deletes what imports of any deployment announced before a time, unless they are at work: then they have the rows
-// locked (see announce).
+// forgetImports deletes what imports of any deployment announced before a time, unless they are at work: then they have
+// the rows locked (see announce).
 func forgetImports(ctx context.Context, st *store.Store, before time.Time) error {
 	if !st.Postgres() {
 		return nil // nothing is announced there
@@ -139,8 +139,8 @@ func forgetImports(ctx context.Context, st *store.Store, before time.Time) error
 	})
 }
 
-// ofEveryDeployment is always true. It names the first column of the indexes of tenants' tables, without which the database would
-// read all rows, of scans for example all that were ever made.
+// ofEveryDeployment is always true. It names the first column of the indexes of tenants' tables, without which the
+// database would read all rows, of scans for example all that were ever made.
 func ofEveryDeployment(s *entsql.Selector) {
 	s.Where(entsql.In(s.C(scan.FieldDeploymentID), entsql.Dialect(s.Dialect()).Select(deployment.FieldID).From(entsql.Table(deployment.Table))))
 }

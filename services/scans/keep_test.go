@@ -13,7 +13,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// What the assistant said survives a scan that brings another text of the same finding, and is no news for the one after.
+// What the assistant said survives a scan that brings another text of the same finding, and is no news for the one
+// after.
 func TestWhatWasAddedSurvivesScans(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

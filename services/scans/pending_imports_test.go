@@ -19,7 +19,8 @@ import (
 	"github.com/palisade/palisade/services/scans"
 )
 
-// importLock is the advisory lock that an import of the ref held waits for when it has written all but the end of its scan.
+// importLock is the advisory lock that an import of the ref held waits for when it has written all but the end of its
+// scan.
 const importLock = 4711
 
 // holdImports makes imports of the ref held wait, as long as the connection that it returns has importLock.
@@ -89,8 +90,8 @@ func severalResults(rule string, n int) []result {
 	return list
 }
 
-// TestListsBesideALargeImport: lists are read around the findings of an import that is not committed, show what others store
-// meanwhile, and all of the import as soon as it is there.
+// TestListsBesideALargeImport: lists are read around the findings of an import that is not committed, show what others
+// store meanwhile, and all of the import as soon as it is there.
 func TestListsBesideALargeImport(t *testing.T) {
 	t.Parallel()
 	database := storetest.Postgres(t)

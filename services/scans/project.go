@@ -13,8 +13,8 @@ import (
 	"github.com/palisade/palisade/services/projects/projectname"
 )
 
-// openProject finds or creates a project by its name, notes that a ref of it was scanned, and holds it until the end of the
-// transaction: scans of one project take turns.
+// openProject finds or creates a project by its name, notes that a ref of it was scanned, and holds it until the end of
+// the transaction: scans of one project take turns.
 func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, name, ref string) (*ent.Project, error) {
 	now := store.Now()
 	p, err := lockProject(ctx, st, tx, project.Name(name))
@@ -42,7 +42,8 @@ func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID 
 	return update.Save(ctx)
 }
 
-// newName is what a project is called that is not there under a name as it was sent: its normal form, if that may be a name.
+// newName is what a project is called that is not there under a name as it was sent: its normal form, if that may be a
+// name.
 func newName(name string) (string, error) {
 	normal := projectname.Normal(name)
 	if rule := projectname.Check(normal); rule != "" {
@@ -59,8 +60,8 @@ func checkRef(field, given, full string) error {
 	return nil
 }
 
-// holdProject reads a project and holds it until the end of the transaction. A project that is not there is ent's not-found
-// error.
+// holdProject reads a project and holds it until the end of the transaction. A project that is not there is ent's
+// not-found error.
 func holdProject(ctx context.Context, st *store.Store, tx *ent.Tx, id int64) (*ent.Project, error) {
 	return lockProject(ctx, st, tx, project.ID(id))
 }

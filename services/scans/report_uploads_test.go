@@ -210,8 +210,8 @@ func TestSkippedResultsAreListed(t *testing.T) {
 	}
 }
 
-// TestReportThatNamesARuleForEachResult: what is known of rules stays in memory, so a report that takes them for numbers of results is refused,
-// also where it names parts of one that it declares (SARIF 3.27.5).
+// TestReportThatNamesARuleForEachResult: what is known of rules stays in memory, so a report that takes them for
+// numbers of results is refused, also where it names parts of one that it declares (SARIF 3.27.5).
 func TestReportThatNamesARuleForEachResult(t *testing.T) {
 	t.Parallel()
 	s := apitest.Start(t, nil)

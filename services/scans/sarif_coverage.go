@@ -9,8 +9,8 @@ import (
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
-// coverages puts together what the runs of each analysis say about rules and files. One run that does not say it leaves it open
-// for all.
+// coverages puts together what the runs of each analysis say about rules and files. One run that does not say it leaves
+// it open for all.
 func (s *sarifSource) Coverages() (map[ingest.Analysis]*ingest.Coverage, error) {
 	all := map[ingest.Analysis]*ingest.Coverage{}
 	for key, runs := range s.groups() {
@@ -49,8 +49,8 @@ func addRun(c *ingest.Coverage, run *sarif.Run, seen *seenInRun) {
 	c.FailedRules = append(c.FailedRules, failedRules...)
 }
 
-// ranRules are the rules that ran, if the run has a catalogue: a rule without a result shows that it lists not only those that
-// found something.
+// ranRules are the rules that ran, if the run has a catalogue: a rule without a result shows that it lists not only
+// those that found something.
 func ranRules(run *sarif.Run, seen *seenInRun) (rules []string, known bool) {
 	if seen.unnamedRules || !run.RulesComplete() {
 		return nil, false
@@ -62,8 +62,8 @@ func ranRules(run *sarif.Run, seen *seenInRun) (rules []string, known bool) {
 	return rules, known
 }
 
-// lookedAt are the files that the tool looked at, if the run says so: by their role, or because it lists files without a result,
-// too. Files with results are among them in any case.
+// lookedAt are the files that the tool looked at, if the run says so: by their role, or because it lists files without
+// a result, too. Files with results are among them in any case.
 func lookedAt(artifacts []sarif.Artifact, complete bool, seen *seenInRun) (files []string, known bool) {
 	var targets, plain []string
 	for _, artifact := range artifacts {

@@ -176,8 +176,8 @@ func addPackage(i *ingest.Result, r *sarif.Result) {
 	i.Advisory = strings.ToUpper(i.Content.GetVulnerabilityIdentifier())
 }
 
-// formerNames are the former names that the report's rules declare. A name that two rules had, or that a rule still has, says
-// nothing.
+// formerNames are the former names that the report's rules declare. A name that two rules had, or that a rule still
+// has, says nothing.
 func (s *sarifSource) formerNames() map[string]map[string]string {
 	byTool := map[string]map[string]string{}
 	for _, run := range s.report.Runs {

@@ -17,8 +17,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// scannerTool is the tool of the findings that scanners in CI report. It is that of SARIF files of the same scanner, so that
-// decisions survive a change from one way to the other.
+// scannerTool is the tool of the findings that scanners in CI report. It is that of SARIF files of the same scanner, so
+// that decisions survive a change from one way to the other.
 const scannerTool = "semgrep"
 
 // The states of results (column scans.results_state); none have come while it is empty.
@@ -106,7 +106,8 @@ func (s settings) info(id int64, products []string) *scansv1.ScanInfo {
 	return info
 }
 
-// engineParams say how to run. Analysis across files is never asked for: it takes an engine that this server does not have.
+// engineParams say how to run. Analysis across files is never asked for: it takes an engine that this server does not
+// have.
 func (s settings) engineParams(products []string) *scansv1.EngineParams {
 	return &scansv1.EngineParams{
 		Autofix:         s.products.GetSast().GetHumanAutofixEnabled(),

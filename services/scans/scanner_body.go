@@ -137,8 +137,8 @@ func (s *ScannerProtocol) limits() scanner.Limits {
 	return limits
 }
 
-// framesFile takes frames until they are stored. It has no name, so that it is gone when it is closed, even if the server is
-// killed.
+// framesFile takes frames until they are stored. It has no name, so that it is gone when it is closed, even if the
+// server is killed.
 type framesFile struct {
 	*scanner.Writer
 	file *spool.File

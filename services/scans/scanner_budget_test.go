@@ -10,7 +10,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestScannerBudget: taking results in, and telling a scanner what became of them, costs the same statements for two as for fifty.
+// TestScannerBudget: taking results in, and telling a scanner what became of them, costs the same statements for two as
+// for fifty.
 func TestScannerBudget(t *testing.T) {
 	const protocol = "/palisade.scans.v1.ScannerProtocolService/"
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {

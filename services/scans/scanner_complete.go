@@ -24,8 +24,8 @@ const scannerStats = "scanner"
 // noResults is what is kept of a scan that ended well and sent nothing.
 const noResults = "the scanner ended the scan without sending results"
 
-// CompleteScan answers whether results are stored, and if so what they mean for the build. The first call is remembered;
-// each of those after it is one read.
+// CompleteScan answers whether results are stored, and if so what they mean for the build. The first call is
+// remembered; each of those after it is one read.
 func (s *ScannerProtocol) CompleteScan(stream grpc.ClientStreamingServer[scansv1.CompleteScanRequest, scansv1.CompleteScanResponse]) error {
 	ctx := stream.Context()
 	body, err := newScannerBody(func() (scannerMessage, error) { return stream.Recv() })
@@ -162,8 +162,8 @@ func (s *ScannerProtocol) remember(ctx context.Context, id int64, end *completio
 	return row, kept, err
 }
 
-// keepDependencies takes what came with the end of the scan: it joins the results that wait, or, where those are stored, is
-// stored at once. Where no results will be stored any more, nobody would ever read it.
+// keepDependencies takes what came with the end of the scan: it joins the results that wait, or, where those are
+// stored, is stored at once. Where no results will be stored any more, nobody would ever read it.
 func (s *ScannerProtocol) keepDependencies(ctx context.Context, tx *ent.Tx, row *ent.Scan, end *completion) error {
 	if end.frames == nil {
 		return nil

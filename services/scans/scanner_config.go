@@ -23,8 +23,8 @@ import (
 	"github.com/palisade/palisade/services/rules/ruleset"
 )
 
-// How a scanner should go on asking for its configuration. It always gets it at once; the numbers are for those that look
-// at them all the same.
+// How a scanner should go on asking for its configuration. It always gets it at once; the numbers are for those that
+// look at them all the same.
 const (
 	configWaitSeconds    = 5
 	configTimeoutSeconds = 300
@@ -109,8 +109,8 @@ func (s *ScannerProtocol) configuration(ctx context.Context, want wanted) (*scan
 	return config, err
 }
 
-// ignored are the ids of findings that people, or a rule of theirs, decided to ignore, on whatever ref: the scanner does not
-// let them fail a build. Provisional decisions of automation do not count (contract facts, section 4).
+// ignored are the ids of findings that people, or a rule of theirs, decided to ignore, on whatever ref: the scanner
+// does not let them fail a build. Provisional decisions of automation do not count (contract facts, section 4).
 func (s *ScannerProtocol) ignored(ctx context.Context, projectName string) (syntactic, matchBased []string, err error) {
 	if projectName == "" {
 		return nil, nil, nil

@@ -21,8 +21,8 @@ import (
 	"github.com/palisade/palisade/services/scans/ingest"
 )
 
-// detachedRef stands for a checkout without a branch. It is no branch, so that such a scan neither closes findings of one
-// nor becomes the project's default.
+// detachedRef stands for a checkout without a branch. It is no branch, so that such a scan neither closes findings of
+// one nor becomes the project's default.
 const detachedRef = "refs/detached/HEAD"
 
 // partialStat is the key of scans.stats that lists the rules a scan was limited to.
@@ -210,8 +210,8 @@ func scanMeta(m *scansv1.ScanProjectMetadata, of *ent.Project) *scansv1.ScanMeta
 	}
 }
 
-// scannedRef is the full ref that was scanned. Without a branch it is that of the pull request, as GitHub names them, and
-// without one detachedRef.
+// scannedRef is the full ref that was scanned. Without a branch it is that of the pull request, as GitHub names them,
+// and without one detachedRef.
 func scannedRef(m *scansv1.ScanProjectMetadata) string {
 	switch {
 	case m.GetBranch() != "":
@@ -237,8 +237,8 @@ func fullScan(r scanRequest) bool {
 	return m == nil || m.IsFullScan == nil || m.GetIsFullScan()
 }
 
-// projectName is the key of the project: the name for people where there is one, so that directories of one repository can
-// be projects of their own.
+// projectName is the key of the project: the name for people where there is one, so that directories of one repository
+// can be projects of their own.
 func projectName(m *scansv1.ScanProjectMetadata) string {
 	if m.GetRepository() == "" {
 		return "" // only the configuration is wanted

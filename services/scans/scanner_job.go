@@ -31,10 +31,11 @@ import (
 const (
 	// scansQueue is where results wait to be stored, so that they keep nothing else waiting.
 	scansQueue = "scans"
-	// scansWorkers is how many scans of different projects are stored at a time on one node, half of them of one deployment.
+	// scansWorkers is how many scans of different projects are stored at a time on one node, half of them of one
+	// deployment.
 	scansWorkers = 4
-	// storeAttempts is how often results are tried to be stored: over a quarter of an hour, while the scanner asks for half
-	// an hour.
+	// storeAttempts is how often results are tried to be stored: over a quarter of an hour, while the scanner asks for
+	// half an hour.
 	storeAttempts = 6
 	// storeTimeout is how long one attempt may take.
 	storeTimeout = 30 * time.Minute
@@ -138,8 +139,9 @@ func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt 
 	return nil
 }
 
-// ingest makes findings of the results of a scan whose project is held. They are read here, too: whoever looks for results whose
-// node has died knows by the project that they are at work (see atWork), and policies and texts of rules are those of now.
+// ingest makes findings of the results of a scan whose project is held. They are read here, too: whoever looks for
+// results whose node has died knows by the project that they are at work (see atWork), and policies and texts of rules
+// are those of now.
 func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project, row *ent.Scan, attempt int32) (*ingest.Summary, error) {
 	kept, err := scannerOf(row)
 	if err != nil {
@@ -254,8 +256,8 @@ func (w *resultsWorker) fail(ctx context.Context, scanID int64, attempt int32) e
 	})
 }
 
-// replaceDependencies makes the dependencies of the project those that frames name. Only full scans of the project's primary
-// branch, or else its default one, say what a project depends on.
+// replaceDependencies makes the dependencies of the project those that frames name. Only full scans of the project's
+// primary branch, or else its default one, say what a project depends on.
 func replaceDependencies(ctx context.Context, st *store.Store, tx *ent.Tx, row *ent.Scan, frames io.Reader) error {
 	of, err := tx.Project.Get(ctx, row.ProjectID)
 	if err != nil {

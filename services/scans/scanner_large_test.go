@@ -13,8 +13,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// largeResults is a results body of about so many bytes, made while it is read: findings of 200 rules with the metadata and
-// traces that real ones have.
+// largeResults is a results body of about so many bytes, made while it is read: findings of 200 rules with the metadata
+// and traces that real ones have.
 func largeResults(size int) (body io.Reader, findings int) {
 	const each = 2000
 	findings = max(size/each, 1)

@@ -43,8 +43,8 @@ type lostResultsWorker struct {
 	since   time.Time // jobs that were taken before were not taken by this process
 }
 
-// Work enqueues the lost jobs anew, once for each loss. Storing results does no harm when it is done twice, so that to take
-// a living job for a lost one costs no more than a look at the scan.
+// Work enqueues the lost jobs anew, once for each loss. Storing results does no harm when it is done twice, so that to
+// take a living job for a lost one costs no more than a look at the scan.
 func (w *lostResultsWorker) Work(ctx context.Context, _ *river.Job[lostScanResults]) error {
 	before := time.Now().Add(-lostAfter)
 	if !w.results.store.Postgres() {

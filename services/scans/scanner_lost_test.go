@@ -30,8 +30,8 @@ func (c scannerClient) lose(t testing.TB, id int64) {
 	})
 }
 
-// TestScannerResultsSurviveTheirNode: the scanner asks for half an hour, so that it must not take longer than that until
-// another node goes on.
+// TestScannerResultsSurviveTheirNode: the scanner asks for half an hour, so that it must not take longer than that
+// until another node goes on.
 func TestScannerResultsSurviveTheirNode(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -14,8 +14,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// scanProject finds or creates the project of a scan. It does not hold it: while the results of another scan are stored,
-// scans of the same project can begin.
+// scanProject finds or creates the project of a scan. It does not hold it: while the results of another scan are
+// stored, scans of the same project can begin.
 func (s *ScannerProtocol) scanProject(ctx context.Context, tx *ent.Tx, r scanRequest, name string) (*ent.Project, error) {
 	repoURL := webURL(r.GetProjectMetadata().GetRepoUrl())
 	row, err := tx.Project.Query().Where(project.Name(name)).Only(ctx)

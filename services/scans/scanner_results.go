@@ -101,12 +101,12 @@ func (r *scannerResults) Each(ctx context.Context, yield func(*ingest.Result) er
 	return err
 }
 
-// reportedKey is the hash of what the scanner knows a finding by: its match-based id, or else the tool fingerprint that is
-// made of its syntactic id.
+// reportedKey is the hash of what the scanner knows a finding by: its match-based id, or else the tool fingerprint that
+// is made of its syntactic id.
 func reportedKey(id string) uint64 { return xxhash.Sum64String(id) }
 
-// unresolvedFiles are the files of stored supply-chain findings below the directories of the subprojects that were skipped, since
-// the scanner could not find their dependencies out: nobody knows whether they are gone.
+// unresolvedFiles are the files of stored supply-chain findings below the directories of the subprojects that were
+// skipped, since the scanner could not find their dependencies out: nobody knows whether they are gone.
 func (r *scannerResults) unresolvedFiles(ctx context.Context) ([]string, error) {
 	if len(r.coverage.GetSkippedSubprojects()) == 0 {
 		return nil, nil
@@ -176,7 +176,8 @@ func (r *scannerResults) about(f *storev1.ScannerFinding) *knownRule {
 	return known
 }
 
-// product is what kind of finding it is: what its place in the supply chain says, its rule, or the deployment about the rule.
+// product is what kind of finding it is: what its place in the supply chain says, its rule, or the deployment about the
+// rule.
 func (r *scannerResults) product(f *storev1.ScannerFinding, m scanner.Metadata) string {
 	_, secret := r.secrets[f.GetCheckId()]
 	switch {
@@ -252,7 +253,8 @@ func addDependency(i *ingest.Result, f *storev1.ScannerFinding, m scanner.Metada
 	}
 }
 
-// exposure says whether the vulnerable part of a dependency is used, as the scanner shows it (scan protocol, section 6).
+// exposure says whether the vulnerable part of a dependency is used, as the scanner shows it (scan protocol, section
+// 6).
 func exposure(match *storev1.ScannerDependencyMatch, kind string) string {
 	switch {
 	case kind == "upgrade-only", kind == "malicious":

@@ -14,8 +14,8 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 )
 
-// ruleMessages reads the messages of the deployment's rules as they are written, by name; of one product, or of all where
-// it is empty.
+// ruleMessages reads the messages of the deployment's rules as they are written, by name; of one product, or of all
+// where it is empty.
 func ruleMessages(ctx context.Context, db *ent.Client, product string) (map[string]string, error) {
 	query := db.RuleDocument.Query()
 	if product != "" {

@@ -205,8 +205,8 @@ func TestScannerSecrets(t *testing.T) {
 	})
 }
 
-// TestScannerBlocking: a remediation policy makes the scanner fail, for open findings that are not only monitored; ignored
-// ones do not count, and the scanner is told to leave them out.
+// TestScannerBlocking: a remediation policy makes the scanner fail, for open findings that are not only monitored;
+// ignored ones do not count, and the scanner is told to leave them out.
 func TestScannerBlocking(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -283,7 +283,8 @@ func TestScannerCredentialsAreNowhere(t *testing.T) {
 	}
 }
 
-// sendCredentials sends them in all the places in which scanners do, and keeps what comes back and what waits in between.
+// sendCredentials sends them in all the places in which scanners do, and keeps what comes back and what waits in
+// between.
 func (c scannerClient) sendCredentials(t *testing.T, places map[string][]byte) {
 	t.Helper()
 	note := func(answer apitest.Answer) {

@@ -12,8 +12,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// strict is what the scanner's own parser demands of an answer (scan protocol, section 9): fields that have to be there, and
-// the type of each that may be there. Nothing may be null.
+// strict is what the scanner's own parser demands of an answer (scan protocol, section 9): fields that have to be
+// there, and the type of each that may be there. Nothing may be null.
 type strict struct {
 	required []string
 	types    map[string]string

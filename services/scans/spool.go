@@ -76,8 +76,8 @@ func spoolPlain(ctx context.Context, o UploadOptions, src io.Reader) (*spool.Fil
 	return file, nil
 }
 
-// unwrap takes the report out of the JSON form in which some clients send it: base64 of gzip in the field "sarif". The body
-// ends when it is the upload's turn; those that wait lie on the disk.
+// unwrap takes the report out of the JSON form in which some clients send it: base64 of gzip in the field "sarif". The
+// body ends when it is the upload's turn; those that wait lie on the disk.
 func unwrap(ctx context.Context, o UploadOptions, src io.Reader) ([]byte, error) {
 	file, err := o.Spool.Of(ctx).Receive("envelope")
 	if err != nil {
@@ -108,7 +108,8 @@ func unwrap(ctx context.Context, o UploadOptions, src io.Reader) ([]byte, error)
 	return inner, nil
 }
 
-// politeRead is how much is read at once while others want the processors: so much is looked at in less than a millisecond.
+// politeRead is how much is read at once while others want the processors: so much is looked at in less than a
+// millisecond.
 const politeRead = 16 << 10
 
 // politeReader leaves the processor to calls before it reads, and stops when the request ends.

@@ -14,7 +14,8 @@ import (
 const (
 	// growthInterval is how often tables are looked at that many small uploads may have made large.
 	growthInterval = 15 * time.Second
-	// growthQueue is for that job alone: an analysis may take a while, and versions before it was there share the other queues.
+	// growthQueue is for that job alone: an analysis may take a while, and versions before it was there share the other
+	// queues.
 	growthQueue = "statistics"
 	// growthPoll is how long it waits at most until it is seen.
 	growthPoll = 5 * time.Second

@@ -8,8 +8,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestSmallUploadsRefreshStatistics: what many small uploads have made of an empty table is known to the planner soon, and again
-// when it has doubled.
+// TestSmallUploadsRefreshStatistics: what many small uploads have made of an empty table is known to the planner soon,
+// and again when it has doubled.
 func TestSmallUploadsRefreshStatistics(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -47,8 +47,8 @@ func takesScan(ctx context.Context, db *ent.Client, row *ent.Scan) (bool, error)
 	return takesFrom(ctx, db, p)
 }
 
-// creator is the user whose upload makes a project, when uploads of that user are limited; the project stays open to them
-// until it is in a team.
+// creator is the user whose upload makes a project, when uploads of that user are limited; the project stays open to
+// them until it is in a team.
 func creator(ctx context.Context) *int64 {
 	if limit := access.UploadsFromContext(ctx); limit != nil {
 		return &limit.UserID

@@ -23,8 +23,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// A report of nothing closes what was found: it is taken from whoever sees the project, from tokens of administrators, and for
-// new projects from their maker.
+// A report of nothing closes what was found: it is taken from whoever sees the project, from tokens of administrators,
+// and for new projects from their maker.
 func TestUploadsOfTeams(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -62,8 +62,8 @@ func TestUploadsOfTeams(t *testing.T) {
 	})
 }
 
-// scansOfTeams: the protocol of scanners takes no scan of a hidden project, nothing for one that another caller opened, and tells
-// nothing of what is ignored there.
+// scansOfTeams: the protocol of scanners takes no scan of a hidden project, nothing for one that another caller opened,
+// and tells nothing of what is ignored there.
 func scansOfTeams(t *testing.T, s *apitest.Server, ofDev, ofChief string) {
 	t.Helper()
 	scan := func(token, name string, dry bool) apitest.Answer {

@@ -29,8 +29,8 @@ import (
 // configCanary is the access token that must not be found anywhere.
 const configCanary = "cAnArY8d2b6-scm-token"
 
-// TestConfigCanaries sends access tokens on every way in, to hosts that are well and to hosts that quote what they got, and
-// then looks for them, and for the secrets of webhooks, in all that the server says, logs and stores.
+// TestConfigCanaries sends access tokens on every way in, to hosts that are well and to hosts that quote what they got,
+// and then looks for them, and for the secrets of webhooks, in all that the server says, logs and stores.
 func TestConfigCanaries(t *testing.T) {
 	for name, database := range map[string]func(*testing.T) string{
 		"sqlite": func(*testing.T) string { return "" }, "postgres": func(t *testing.T) string { return storetest.Postgres(t) },

@@ -25,8 +25,8 @@ type Connections struct {
 	publicURL string
 }
 
-// NewConnections opens hosts through the guard, with credentials that the keyring sealed. publicURL is where hosts reach
-// our HTTP API, without a slash at the end.
+// NewConnections opens hosts through the guard, with credentials that the keyring sealed. publicURL is where hosts
+// reach our HTTP API, without a slash at the end.
 func NewConnections(st *store.Store, keyring *secret.Keyring, guard *egress.Guard, publicURL string) *Connections {
 	return &Connections{
 		Hosts: connect.New(st, keyring, guard), store: st, seals: connect.Seals{Keyring: keyring}, egress: guard, publicURL: publicURL,
@@ -36,8 +36,8 @@ func NewConnections(st *store.Store, keyring *secret.Keyring, guard *egress.Guar
 // callback is the URL of the receiver of webhooks with a key.
 func (c *Connections) callback(key string) string { return c.publicURL + "/api/scm/webhooks/" + key }
 
-// hostError is the answer to a caller whose request needed a host that failed. What passes by itself is UNAVAILABLE, what
-// somebody must put right is FAILED_PRECONDITION.
+// hostError is the answer to a caller whose request needed a host that failed. What passes by itself is UNAVAILABLE,
+// what somebody must put right is FAILED_PRECONDITION.
 func hostError(err error) error {
 	text := err.Error()
 	switch {

@@ -36,8 +36,8 @@ func (c *Connections) Background(log *slog.Logger) jobs.Work {
 	}}
 }
 
-// unsubscribeArgs delete webhooks of a configuration that is gone or has moved on. The credential is the sealed one of the
-// row, which may not exist any more.
+// unsubscribeArgs delete webhooks of a configuration that is gone or has moved on. The credential is the sealed one of
+// the row, which may not exist any more.
 type unsubscribeArgs struct {
 	DeploymentID int64    `json:"deployment_id"`
 	ConfigID     int64    `json:"config_id"`

@@ -64,7 +64,8 @@ func (r receiver) burst(t testing.TB, connections int, bodies []string) {
 	t.Logf("%d events on %d connections in %v, %d refused", len(bodies), connections, time.Since(began).Round(time.Millisecond), refused.Load())
 }
 
-// eachLimited is eachConfig with a limit of requests that even a slow machine exceeds. A credential may make five at once.
+// eachLimited is eachConfig with a limit of requests that even a slow machine exceeds. A credential may make five at
+// once.
 func eachLimited(t *testing.T, test func(t *testing.T, s configCaller)) {
 	t.Helper()
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
@@ -94,8 +95,9 @@ func (a *attackers) attack(ctx context.Context, r receiver, body string) {
 	}
 }
 
-// TestBurst sends events as fast as the server takes them, beside somebody at the same address who tries signatures for the
-// same key and has used up the limit of the address: all are accepted and acted on, and the attempts are slowed down.
+// TestBurst sends events as fast as the server takes them, beside somebody at the same address who tries signatures for
+// the same key and has used up the limit of the address: all are accepted and acted on, and the attempts are slowed
+// down.
 func TestBurst(t *testing.T) {
 	eachLimited(t, func(t *testing.T, s configCaller) {
 		_, r := s.hooked(t)

@@ -42,8 +42,8 @@ func triageViaComment(ctx context.Context, db *ent.Client, deploymentID int64) (
 	return row.TriageViaComment, nil
 }
 
-// commented returns what a command causes. Who may not write to the repository is not answered: anybody may comment on a public
-// one.
+// commented returns what a command causes. Who may not write to the repository is not answered: anybody may comment on
+// a public one.
 func (w *eventActions) commented(ctx context.Context, args eventArgs) (step, error) {
 	comment := args.Event.Comment
 	wanted, ok, problem := command.Parse(comment.Body)
@@ -113,8 +113,8 @@ func (w *eventActions) obey(ctx context.Context, tx *ent.Tx, args eventArgs, pro
 	return jobs.FromContext(ctx).Enqueue(ctx, answer, nil)
 }
 
-// divide separates findings that a command may change from those about which somebody decided after it was written, by seconds:
-// hosts tell no more. What automation decided provisionally counts as no decision.
+// divide separates findings that a command may change from those about which somebody decided after it was written, by
+// seconds: hosts tell no more. What automation decided provisionally counts as no decision.
 func divide(found []*ent.Finding, at time.Time) (open, decided []*ent.Finding) {
 	for _, row := range found {
 		later := row.TriagedAt != nil && row.TriageState != lifecycle.ProvisionallyIgnored &&
@@ -128,8 +128,8 @@ func divide(found []*ent.Finding, at time.Time) (open, decided []*ent.Finding) {
 	return open, decided
 }
 
-// findingsOf finds what a thread is about: the findings that our comment names, if the project has them, else those that
-// the latest scan of the pull request saw in the thread's line.
+// findingsOf finds what a thread is about: the findings that our comment names, if the project has them, else those
+// that the latest scan of the pull request saw in the thread's line.
 func findingsOf(ctx context.Context, tx *ent.Tx, projectID int64, args eventArgs, thread host.ReviewComment) ([]*ent.Finding, error) {
 	named, err := tx.Finding.Query().Where(finding.ProjectID(projectID), store.OneOf(finding.FieldID, command.Findings(thread.Body))).
 		Select(finding.FieldID, finding.FieldIssueType, finding.FieldTriageState, finding.FieldTriagedAt).Order(ent.Asc(finding.FieldID)).All(ctx)
@@ -164,8 +164,8 @@ func covers(row *ent.Finding, path string, line int64) bool {
 	return at.GetFilePath() == path && first <= line && line <= max(first, last)
 }
 
-// decide triages as the API does, as of the time at which the comment was written: so it stands against commands that were
-// written before and come later.
+// decide triages as the API does, as of the time at which the comment was written: so it stands against commands that
+// were written before and come later.
 func (w *eventActions) decide(ctx context.Context, tx *ent.Tx, args eventArgs, wanted command.Command, found []*ent.Finding) error {
 	byType := map[string][]int64{}
 	request := &findingsv1.BulkTriageRequest{NewTriageState: wanted.State, NewTriageReason: wanted.Reason, NewNote: wanted.Comment}

@@ -52,7 +52,8 @@ func startProcess(t testing.TB, binary string, o store.Options) (url string, kil
 	return "http://" + address, kill
 }
 
-// TestKilledReceiver kills a server while it takes and acts on events: what it has answered is acted on after the next start, once.
+// TestKilledReceiver kills a server while it takes and acts on events: what it has answered is acted on after the next
+// start, once.
 func TestKilledReceiver(t *testing.T) {
 	binary, err := testrun.Program(t.Context(), t.TempDir())
 	if err != nil {
@@ -114,7 +115,8 @@ func killAndLook(t *testing.T, binary string, o store.Options) {
 	}
 }
 
-// untilKilled sends events, and kills the server when half of them are answered. It returns the numbers of those that were.
+// untilKilled sends events, and kills the server when half of them are answered. It returns the numbers of those that
+// were.
 func (r receiver) untilKilled(bodies []string, kill func()) map[int]bool {
 	var next atomic.Int64
 	var senders sync.WaitGroup

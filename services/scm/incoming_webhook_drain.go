@@ -29,12 +29,12 @@ const (
 	eventsPoll    = 500 * time.Millisecond
 	// eventsTurn is how long a deployment's turn lasts while others may wait for one.
 	eventsTurn = time.Second
-	// eventsAtOnce is how many events of one deployment are acted on at a time, each of another pull request, and eventsTaken
-	// how many are taken for that at once.
+	// eventsAtOnce is how many events of one deployment are acted on at a time, each of another pull request, and
+	// eventsTaken how many are taken for that at once.
 	eventsAtOnce = 4
 	eventsTaken  = 32
-	// eventTimeout is for acting on one event, and eventLease for how long nobody else takes it: long enough for all that are taken
-	// at once, of which none begins after the turn, and short enough for what a killed node had taken.
+	// eventTimeout is for acting on one event, and eventLease for how long nobody else takes it: long enough for all that
+	// are taken at once, of which none begins after the turn, and short enough for what a killed node had taken.
 	eventTimeout = time.Minute
 	eventLease   = 75 * time.Second
 	// eventsSweep is how often events are looked for that nobody was told of, or that are to be tried again.
@@ -67,8 +67,8 @@ type drainWorker struct {
 	running map[int64]bool // by deployment: whether to look again before it ends
 }
 
-// Work acts on events until none is due, or the turn of the deployment is over. On a node one job of a deployment works; others
-// have it look again, and leave.
+// Work acts on events until none is due, or the turn of the deployment is over. On a node one job of a deployment
+// works; others have it look again, and leave.
 func (w *drainWorker) Work(ctx context.Context, job *river.Job[drainArgs]) error {
 	id := job.Args.DeploymentID
 	if !w.enter(id) {
@@ -117,8 +117,8 @@ func (w *drainWorker) leave(id int64, must bool) bool {
 	return true
 }
 
-// batch takes some events and acts on them, and reports whether there were any. What has not begun when the turn is over is
-// given back.
+// batch takes some events and acts on them, and reports whether there were any. What has not begun when the turn is
+// over is given back.
 func (w *drainWorker) batch(ctx context.Context, over time.Time) (more bool, err error) {
 	rows, lease, err := w.claim(ctx)
 	if err != nil || len(rows) == 0 {
@@ -155,7 +155,8 @@ func (w *drainWorker) subject(ctx context.Context, row *ent.WebhookEvent, lease 
 	return err
 }
 
-// next takes the event of a subject that happened before all others that wait; nil when there is none, or when it is not due.
+// next takes the event of a subject that happened before all others that wait; nil when there is none, or when it is
+// not due.
 func (w *drainWorker) next(ctx context.Context, subject string) (row *ent.WebhookEvent, lease int64, err error) {
 	err = w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := time.Now()
@@ -197,8 +198,8 @@ func (w *drainWorker) claim(ctx context.Context) (rows []*ent.WebhookEvent, leas
 	return rows, lease, err
 }
 
-// firstOfSubject limits events to those that happened before all others of their subject that wait, where none of these is being
-// worked on or waits for another try.
+// firstOfSubject limits events to those that happened before all others of their subject that wait, where none of these
+// is being worked on or waits for another try.
 func firstOfSubject(now int64) predicate.WebhookEvent {
 	return func(s *entsql.Selector) {
 		other := entsql.Table(webhookevent.Table).As("other")
@@ -219,8 +220,8 @@ func firstOfSubject(now int64) predicate.WebhookEvent {
 	}
 }
 
-// event acts on one event, and stores that it is over in the transaction of what it causes: so neither is there without the
-// other, however often and wherever it is tried.
+// event acts on one event, and stores that it is over in the transaction of what it causes: so neither is there without
+// the other, however often and wherever it is tried.
 func (w *drainWorker) event(ctx context.Context, row *ent.WebhookEvent, lease int64) error {
 	taken := func(tx *ent.Tx) *ent.WebhookEventUpdate {
 		return tx.WebhookEvent.Update().Where(webhookevent.ID(row.ID), webhookevent.DueAt(lease))
@@ -268,8 +269,8 @@ func (w *drainWorker) tryEvent(ctx context.Context, row *ent.WebhookEvent, over 
 	return w.act(ctx, args, over)
 }
 
-// tryAgain says whether acting on an event is tried again after an error, and when; counts, whether that is one of the tries that
-// it has.
+// tryAgain says whether acting on an event is tried again after an error, and when; counts, whether that is one of the
+// tries that it has.
 func tryAgain(err error, row *ent.WebhookEvent) (wait time.Duration, counts, again bool) {
 	var limit *host.Error
 	if errors.As(err, &limit) && limit.Kind == host.RateLimited && time.Since(store.Time(row.ReceivedAt)) < rateLimitPatience {

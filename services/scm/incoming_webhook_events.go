@@ -36,9 +36,9 @@ func asHost(ctx context.Context, args eventArgs, login string) context.Context {
 
 // closed marks what scans saw on the refs of a pull request that is over as removed, whether it was merged or not: the
 // refs get no more scans, and what was merged is found on the branch (contract facts section 4). What scans saw fixed
-// there stays fixed. A scan of a request that was opened again reopens what it sees, and what was closed before such a scan
-// began closes nothing any more, however late we hear of it. If the request was to fix a finding, the finding learns what became
-// of it; its project may have another name than the repository.
+// there stays fixed. A scan of a request that was opened again reopens what it sees, and what was closed before such a
+// scan began closes nothing any more, however late we hear of it. If the request was to fix a finding, the finding
+// learns what became of it; its project may have another name than the repository.
 func (w *eventActions) closed(ctx context.Context, args eventArgs) (step, error) {
 	row, err := w.project(ctx, w.store.Reader, args)
 	if err != nil {
@@ -83,7 +83,8 @@ func (w *eventActions) removeFindings(ctx context.Context, tx *ent.Tx, args even
 	if args.Event.Merged {
 		reason = "pull request merged"
 	}
-	// Found by their ids first: statistics in which one project has most of all findings let SQLite read the table instead of an index.
+	// Found by their ids first: statistics in which one project has most of all findings let SQLite read the table instead
+	// of an index.
 	ids, err := tx.Finding.Query().Where(finding.ProjectID(project.ID), finding.RefIn(refs...), seen()).Order(ent.Asc(finding.FieldID)).IDs(ctx)
 	if err != nil || len(ids) == 0 {
 		return err
@@ -121,8 +122,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// installed notes whether the application is installed in its namespace, for itself and for the connections there. What the host
-// told of an earlier state, or of another installation that has ended, changes nothing.
+// installed notes whether the application is installed in its namespace, for itself and for the connections there. What
+// the host told of an earlier state, or of another installation that has ended, changes nothing.
 func (w *eventActions) installed(args eventArgs) step {
 	about := args.Event.Installation
 	return func(ctx context.Context, tx *ent.Tx) error {
@@ -149,8 +150,8 @@ func (w *eventActions) installed(args eventArgs) step {
 	}
 }
 
-// late reports whether what the host tells of an installation is older than what is known. Of two that were told of the same
-// second the end counts.
+// late reports whether what the host tells of an installation is older than what is known. Of two that were told of the
+// same second the end counts.
 func late(app *ent.ScmApp, about webhook.Installation) bool {
 	if !about.Present && app.InstallationID != "" && app.InstallationID != strconv.FormatInt(about.ID, 10) {
 		return true

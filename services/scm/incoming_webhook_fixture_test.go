@@ -100,7 +100,8 @@ func (c configCaller) receiverOf(t testing.TB, hook hosttest.Hook) receiver {
 	return receiver{c, path, hook.Secret}
 }
 
-// hooked connects GitHub with a webhook, and uploads findings in lines 42 and 90 of pull request 17 and the main branch.
+// hooked connects GitHub with a webhook, and uploads findings in lines 42 and 90 of pull request 17 and the main
+// branch.
 func (c configCaller) hooked(t testing.TB) (*hosttest.GitHub, receiver) {
 	t.Helper()
 	h, _ := c.gitHub(t, `,"subscribe":true`)

@@ -28,7 +28,8 @@ const (
 	webhookAttempts = 9
 )
 
-// IncomingBackground acts on what incoming webhooks tell, and forgets old ones and requests for applications that are over.
+// IncomingBackground acts on what incoming webhooks tell, and forgets old ones and requests for applications that are
+// over.
 func IncomingBackground(c *Connections, log *slog.Logger) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
@@ -83,7 +84,8 @@ func (w *eventActions) act(ctx context.Context, args eventArgs, over step) error
 	})
 }
 
-// effect asks the host what is needed, and returns what an event causes, and which person at the host causes it; nil for nothing.
+// effect asks the host what is needed, and returns what an event causes, and which person at the host causes it; nil
+// for nothing.
 func (w *eventActions) effect(ctx context.Context, args eventArgs) (effect step, login string, err error) {
 	switch args.Event.Kind {
 	case webhook.Closed:
@@ -114,8 +116,8 @@ func (w *eventWorker) Work(ctx context.Context, job *river.Job[eventArgs]) error
 	return retry(w.act(tenant.NewContext(ctx, args.DeploymentID), args, nothing), job.CreatedAt)
 }
 
-// project finds the project of the event's repository; nil when there is none. Names of repositories have no case at the
-// hosts. A project that is known to live at another host only has the same name.
+// project finds the project of the event's repository; nil when there is none. Names of repositories have no case at
+// the hosts. A project that is known to live at another host only has the same name.
 func (w *eventActions) project(ctx context.Context, db *ent.Client, args eventArgs) (*ent.Project, error) {
 	rows, err := db.Project.Query().Where(project.NameKey(strings.ToLower(args.Event.Repository))).Order(ent.Asc(project.FieldID)).All(ctx)
 	if err != nil {

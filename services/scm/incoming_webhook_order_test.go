@@ -22,7 +22,8 @@ func commandAt(t testing.TB, at time.Time, id int, text string) string {
 
 const commentEvent = "pull_request_review_comment"
 
-// TestLateClosedEvent is about a request that was closed, opened again and scanned; the host tells of its end only then.
+// TestLateClosedEvent is about a request that was closed, opened again and scanned; the host tells of its end only
+// then.
 func TestLateClosedEvent(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -37,7 +38,8 @@ func TestLateClosedEvent(t *testing.T) {
 	})
 }
 
-// TestEventsOfTheFuture are those of a host whose clock is wrong by more than some minutes: they happened when they came.
+// TestEventsOfTheFuture are those of a host whose clock is wrong by more than some minutes: they happened when they
+// came.
 func TestEventsOfTheFuture(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -94,7 +96,8 @@ func TestLateCommands(t *testing.T) {
 	})
 }
 
-// TestEventsInOrder has two commands wait, since the host is out of order; the older one came last, and is carried out first.
+// TestEventsInOrder has two commands wait, since the host is out of order; the older one came last, and is carried out
+// first.
 func TestEventsInOrder(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {

@@ -26,14 +26,15 @@ import (
 )
 
 const (
-	// maxWaiting is how many events of one deployment wait at the most. Beyond it the host is told to come back: it shows the
-	// delivery as failed, and people can have it sent again.
+	// maxWaiting is how many events of one deployment wait at the most. Beyond it the host is told to come back: it shows
+	// the delivery as failed, and people can have it sent again.
 	maxWaiting = 20_000
 	// fullRetry is when a host may come back then.
 	fullRetry = 30 * time.Second
 	// countAgain is how long a count of waiting events counts.
 	countAgain = time.Second
-	// clockAhead is how far ahead of ours a host's clock may be: an event from further in the future happened when it came.
+	// clockAhead is how far ahead of ours a host's clock may be: an event from further in the future happened when it
+	// came.
 	clockAhead = 5 * time.Minute
 	// maxStoredComment is in bytes: enough for a command with the longest comment that it may have.
 	maxStoredComment = 16 << 10
@@ -60,8 +61,8 @@ func (s *IncomingWebhooks) inbox(deploymentID int64) *inbox {
 	return box
 }
 
-// take reads a verified webhook and stores the event that it tells, by one insert. A job acts on it: if this process ends
-// before it has enqueued the job, the next sweep finds the event.
+// take reads a verified webhook and stores the event that it tells, by one insert. A job acts on it: if this process
+// ends before it has enqueued the job, the next sweep finds the event.
 func (s *IncomingWebhooks) take(ctx context.Context, from sender, call *scmv1.WebhookCall, body []byte) (status string, err error) {
 	name := call.GetGithubEvent()
 	if from.host == webhook.GitLab {
@@ -105,10 +106,11 @@ func (s *IncomingWebhooks) take(ctx context.Context, from sender, call *scmv1.We
 	return status, nil
 }
 
-// deliveryID is what two deliveries of the same event have in common. Where the host signs the id of a delivery (Standard
-// Webhooks), that alone says it. Other ids are in headers that nobody signs: whoever has seen a delivery could repeat it under
-// another id as often as he likes, or take the id of one that is yet to come. There the body says it. Bodies hold the time and
-// the ids of what happened, so that two with the same bytes tell the same fact, and to act on a fact twice changes nothing.
+// deliveryID is what two deliveries of the same event have in common. Where the host signs the id of a delivery
+// (Standard Webhooks), that alone says it. Other ids are in headers that nobody signs: whoever has seen a delivery
+// could repeat it under another id as often as he likes, or take the id of one that is yet to come. There the body says
+// it. Bodies hold the time and the ids of what happened, so that two with the same bytes tell the same fact, and to act
+// on a fact twice changes nothing.
 func deliveryID(from sender, call *scmv1.WebhookCall, body []byte) string {
 	if from.signedID {
 		return "id:" + call.GetWebhookId()
@@ -151,7 +153,8 @@ func (f sender) subject(event webhook.Event) string {
 	return fmt.Sprintf("%s/%s#%d", f.baseURL, strings.ToLower(event.Repository), event.Number)
 }
 
-// keep stores an event, unless it was stored before. One that was given up is taken again: somebody has had it sent once more.
+// keep stores an event, unless it was stored before. One that was given up is taken again: somebody has had it sent
+// once more.
 func (s *IncomingWebhooks) keep(ctx context.Context, row *ent.WebhookEvent) (status string, err error) {
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		create := tx.WebhookEvent.Create().SetDeploymentID(row.DeploymentID).SetWebhookKey(row.WebhookKey).SetDeliveryID(row.DeliveryID).
@@ -182,7 +185,8 @@ func (s *IncomingWebhooks) keep(ctx context.Context, row *ent.WebhookEvent) (sta
 	return status, err
 }
 
-// room counts one more waiting event of a deployment, if there may be one more. It asks the database once a second and node.
+// room counts one more waiting event of a deployment, if there may be one more. It asks the database once a second and
+// node.
 func (s *IncomingWebhooks) room(ctx context.Context, deploymentID int64) error {
 	box := s.inbox(deploymentID)
 	box.mu.Lock()
@@ -203,8 +207,8 @@ func (s *IncomingWebhooks) room(ctx context.Context, deploymentID int64) error {
 	return nil
 }
 
-// wake has the waiting events of a deployment acted on. Of many calls at once one enqueues the job: as long as its transaction
-// has not begun, what others have committed is seen by the job.
+// wake has the waiting events of a deployment acted on. Of many calls at once one enqueues the job: as long as its
+// transaction has not begun, what others have committed is seen by the job.
 func (s *IncomingWebhooks) wake(ctx context.Context, deploymentID int64) {
 	box := s.inbox(deploymentID)
 	if !box.waking.CompareAndSwap(false, true) {

@@ -66,8 +66,8 @@ func NewIncomingWebhooks(c *Connections, j *jobs.Jobs, log *slog.Logger) (*Incom
 	return &IncomingWebhooks{Connections: c, jobs: j, log: log, refused: refused, inboxes: map[int64]*inbox{}}, nil
 }
 
-// ReceiveWebhook verifies a webhook and stores what it tells. Limits hold for what cannot be verified: hosts send as fast as
-// things happen, and do not send again what was refused.
+// ReceiveWebhook verifies a webhook and stores what it tells. Limits hold for what cannot be verified: hosts send as
+// fast as things happen, and do not send again what was refused.
 func (s *IncomingWebhooks) ReceiveWebhook(stream grpc.ClientStreamingServer[scmv1.ReceiveWebhookRequest, scmv1.ReceiveWebhookResponse]) error {
 	ctx := stream.Context()
 	first, err := stream.Recv()
@@ -107,9 +107,10 @@ func (s *IncomingWebhooks) refusals(key string) *rate.Limiter {
 	return bucket
 }
 
-// refuseEarly refuses a webhook of an unknown key before its body is read, when the limit of the key or of the caller's address
-// is used up: such bodies would be read for nothing. Of a known key the body is read all the same, since its signature may be
-// right. This tells keys that exist from others, but only to a caller who knows them: they have 256 random bits.
+// refuseEarly refuses a webhook of an unknown key before its body is read, when the limit of the key or of the caller's
+// address is used up: such bodies would be read for nothing. Of a known key the body is read all the same, since its
+// signature may be right. This tells keys that exist from others, but only to a caller who knows them: they have 256
+// random bits.
 func (s *IncomingWebhooks) refuseEarly(ctx context.Context, key string) error {
 	if !quota.UsedUp(ctx) && s.refusals(key).Tokens() >= 1 {
 		return nil
@@ -190,7 +191,8 @@ func (s *IncomingWebhooks) verify(ctx context.Context, key string, call *scmv1.W
 	return sender{}, apierr.NotFound("there is no webhook with this key and signature")
 }
 
-// sender finds whose key it is, in all deployments: the signature is yet to be checked. Without a match it has no secrets.
+// sender finds whose key it is, in all deployments: the signature is yet to be checked. Without a match it has no
+// secrets.
 func (s *IncomingWebhooks) sender(ctx context.Context, key string) (from sender, err error) {
 	ctx = tenant.System(ctx)
 	configs, err := s.store.Reader.ScmConfig.Query().Where(scmconfig.WebhookKey(key), scmconfig.WebhookKeyNEQ("")).All(ctx)

@@ -189,8 +189,8 @@ func TestRotatedWebhookSecret(t *testing.T) {
 	})
 }
 
-// TestWebhookOfAnotherTenant names a project of the same name in another deployment, and one outside of the connection's
-// namespace.
+// TestWebhookOfAnotherTenant names a project of the same name in another deployment, and one outside of the
+// connection's namespace.
 func TestWebhookOfAnotherTenant(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {

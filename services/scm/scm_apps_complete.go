@@ -73,13 +73,14 @@ func errNoRequest() error {
 	return apierr.NotFound("there is no such SCM app request: it may be over, a request is good for an hour")
 }
 
-// notExpired leaves out requests whose time is over: nobody sees them any more, whether or not scm_expiry has deleted them.
+// notExpired leaves out requests whose time is over: nobody sees them any more, whether or not scm_expiry has deleted
+// them.
 func notExpired() predicate.ScmApp {
 	return scmapp.Or(scmapp.State(appComplete), scmapp.ExpiresAtGT(store.Now()))
 }
 
-// storeApp stores what the host told, and gives the application to the connection of its request. The key of its webhooks
-// is the id of the request, which the caller knew when the application was made.
+// storeApp stores what the host told, and gives the application to the connection of its request. The key of its
+// webhooks is the id of the request, which the caller knew when the application was made.
 func (s *Apps) storeApp(ctx context.Context, id int64, made host.RegisteredApp, readsCode bool) (after *ent.ScmApp, err error) {
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := s.lockApp(ctx, tx, scmapp.ID(id), scmapp.State(appPending))

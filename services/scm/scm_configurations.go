@@ -80,8 +80,8 @@ func (s *Configurations) CreateScmConfig(ctx context.Context, r *scmv1.CreateScm
 	return &scmv1.CreateScmConfigResponse{Config: config}, err
 }
 
-// DeleteScmConfig deletes a configuration. Its webhooks at the host are a job's business: the host may be out of order for
-// hours, and the credential leaves with the job.
+// DeleteScmConfig deletes a configuration. Its webhooks at the host are a job's business: the host may be out of order
+// for hours, and the credential leaves with the job.
 func (s *Configurations) DeleteScmConfig(ctx context.Context, r *scmv1.DeleteScmConfigRequest) (*scmv1.DeleteScmConfigResponse, error) {
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := s.lock(ctx, tx, r.GetConfigId())
@@ -144,8 +144,8 @@ func checkNamespace(kind scmv1.ScmType, namespace string) error {
 	return nil
 }
 
-// borrowed returns the application and the access token of a new configuration: those of another one that it names, unless
-// it brings a token itself.
+// borrowed returns the application and the access token of a new configuration: those of another one that it names,
+// unless it brings a token itself.
 func (s *Configurations) borrowed(ctx context.Context, tx *ent.Tx, r *scmv1.CreateScmConfigRequest, baseURL string) (appID *int64, token string, err error) {
 	token = r.GetAccessToken()
 	if r.GetScmConfigId() == 0 {
@@ -165,8 +165,8 @@ func (s *Configurations) borrowed(ctx context.Context, tx *ent.Tx, r *scmv1.Crea
 	return other.ScmAppID, token, err
 }
 
-// checkFree refuses a second configuration of a namespace: hosts do not tell their cases apart. The index refuses what two
-// callers make at the same time.
+// checkFree refuses a second configuration of a namespace: hosts do not tell their cases apart. The index refuses what
+// two callers make at the same time.
 func checkFree(ctx context.Context, tx *ent.Tx, self int64, kind, baseURL, namespace string) error {
 	exists, err := tx.ScmConfig.Query().Where(scmconfig.IDNEQ(self), scmconfig.Type(kind), scmconfig.BaseURL(baseURL),
 		scmconfig.NamespaceEqualFold(namespace)).Exist(ctx)

@@ -70,8 +70,8 @@ func (s *Configurations) setFields(r *scmv1.PatchScmConfigRequest, before *ent.S
 }
 
 // move changes the namespace. It forgets what was known of the old one and has its webhooks deleted; subscribed reports
-// that there were some, which the new one then gets too, with a receiver of its own: what still calls the old one speaks
-// of the old namespace. Another spelling of the same name moves nothing.
+// that there were some, which the new one then gets too, with a receiver of its own: what still calls the old one
+// speaks of the old namespace. Another spelling of the same name moves nothing.
 func (s *Configurations) move(ctx context.Context, tx *ent.Tx, r *scmv1.PatchScmConfigRequest, before *ent.ScmConfig, update *ent.ScmConfigUpdateOne) (subscribed bool, err error) {
 	if r.Namespace == nil || r.GetNamespace() == before.Namespace {
 		return false, nil

@@ -150,8 +150,8 @@ func (s *Webhooks) restore(ctx context.Context, h host.Host, id int64) {
 	}
 }
 
-// follow subscribes or unsubscribes after a change that is committed already. What the host refuses becomes the status of
-// the configuration: the change itself has happened, and an error would make the caller repeat it.
+// follow subscribes or unsubscribes after a change that is committed already. What the host refuses becomes the status
+// of the configuration: the change itself has happened, and an error would make the caller repeat it.
 func (s *Webhooks) follow(ctx context.Context, row *ent.ScmConfig, subscribe bool) (after *ent.ScmConfig, err error) {
 	if subscribe {
 		after, err = s.subscribe(ctx, row)
@@ -241,8 +241,8 @@ func (s *Webhooks) receiver(ctx context.Context, row *ent.ScmConfig) (after *ent
 	return after, secret, err
 }
 
-// unsubscribe deletes the webhooks of a configuration at the host and returns them. Key and secrets end with them, the secret
-// before a rotation too: another subscription gets new ones.
+// unsubscribe deletes the webhooks of a configuration at the host and returns them. Key and secrets end with them, the
+// secret before a rotation too: another subscription gets new ones.
 func (s *Webhooks) unsubscribe(ctx context.Context, row *ent.ScmConfig) (after *ent.ScmConfig, removed []column.ScmSubscription, err error) {
 	if row.WebhookKey == "" {
 		return row, nil, nil // there never was one
@@ -295,8 +295,8 @@ func sameReceiver(a, b *ent.ScmConfig) bool {
 	return sameConnection(a, b) && a.WebhookKey == b.WebhookKey
 }
 
-// change writes what a host brought about, unless the configuration is not the same any more as when it was read: then it is about
-// another, and the row stays as it is.
+// change writes what a host brought about, unless the configuration is not the same any more as when it was read: then
+// it is about another, and the row stays as it is.
 func (s *Webhooks) change(ctx context.Context, asked *ent.ScmConfig, same func(a, b *ent.ScmConfig) bool, fields func(*ent.ScmConfigUpdateOne), after **ent.ScmConfig) error {
 	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		before, err := s.lock(ctx, tx, asked.ID)

@@ -13,7 +13,8 @@ import (
 
 const noWebhook = "there is no webhook with this key and signature"
 
-// TestUnsubscribedReceiver ends key and secrets with the subscription, those before a rotation too; another one gets new ones.
+// TestUnsubscribedReceiver ends key and secrets with the subscription, those before a rotation too; another one gets
+// new ones.
 func TestUnsubscribedReceiver(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {

@@ -86,8 +86,8 @@ func parseDocument(given *structpb.Struct) (*osv.Advisory, error) {
 	return osv.Parse(raw)
 }
 
-// put writes what is new or newer. Advisories and packages are few statements together, whatever the batch; those that change
-// take one each more, for what they become.
+// put writes what is new or newer. Advisories and packages are few statements together, whatever the batch; those that
+// change take one each more, for what they become.
 func (s *MalwareFirewall) put(ctx context.Context, tx *ent.Tx, ids []string, newest map[string]*osv.Advisory, stored map[string]*ent.Advisory, response *supplychainv1.ImportAdvisoriesResponse) error {
 	deploymentID, _ := tenant.FromContext(ctx)
 	var creates []*ent.AdvisoryCreate

@@ -44,8 +44,8 @@ type hit struct {
 	Affected  []byte
 }
 
-// CheckPackageInstalls answers which packages may be installed and records the question, in one transaction: what is answered
-// and what is recorded is the same.
+// CheckPackageInstalls answers which packages may be installed and records the question, in one transaction: what is
+// answered and what is recorded is the same.
 func (s *MalwareFirewall) CheckPackageInstalls(ctx context.Context, r *supplychainv1.CheckPackageInstallsRequest) (*supplychainv1.CheckPackageInstallsResponse, error) {
 	packages := make([]wanted, len(r.GetPackages()))
 	for i, p := range r.GetPackages() {
@@ -124,8 +124,8 @@ func (s *MalwareFirewall) hits(ctx context.Context, db *ent.Client, packages []w
 	slices.Sort(ecosystems)
 	slices.Sort(names)
 	var rows []hit
-	// The index is by ecosystem and name. Names of one ecosystem that are asked about in another are found as well; nobody asks
-	// for them below.
+	// The index is by ecosystem and name. Names of one ecosystem that are asked about in another are found as well; nobody
+	// asks for them below.
 	err := db.AdvisoryPackage.Query().
 		Where(store.OneOf(advisorypackage.FieldEcosystem, slices.Compact(ecosystems)), store.OneOf(advisorypackage.FieldPackage, slices.Compact(names))).
 		Modify(func(p *entsql.Selector) {

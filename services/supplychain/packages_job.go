@@ -14,8 +14,8 @@ import (
 const (
 	// tidyInterval is how often the packages are compared with the dependencies.
 	tidyInterval = time.Hour
-	// tidyAgain is how soon it is done again where dependencies were found that lists by package do not see: a node of the version
-	// before has stored them, and goes on.
+	// tidyAgain is how soon it is done again where dependencies were found that lists by package do not see: a node of the
+	// version before has stored them, and goes on.
 	tidyAgain = time.Minute
 	// tidyTimeout leaves room for many millions of dependencies.
 	tidyTimeout = 10 * time.Minute

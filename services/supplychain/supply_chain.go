@@ -19,8 +19,8 @@ const (
 	defaultSummaries    = 5
 )
 
-// SupplyChain is the service group "supply chain". The operations of v1 and v2 differ in who may call them, not in what they
-// answer.
+// SupplyChain is the service group "supply chain". The operations of v1 and v2 differ in who may call them, not in what
+// they answer.
 type SupplyChain struct {
 	supplychainv1.UnimplementedSupplyChainServiceServer
 	store  *store.Store

@@ -21,8 +21,8 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 )
 
-// sizes remembers whether a condition chooses at most so many dependencies, so that it is not counted for each page. It may be outdated:
-// that costs time and changes no answer.
+// sizes remembers whether a condition chooses at most so many dependencies, so that it is not counted for each page. It
+// may be outdated: that costs time and changes no answer.
 type sizes struct {
 	known *expirable.LRU[[sha256.Size]byte, counted]
 }
@@ -36,8 +36,8 @@ type counted struct {
 const (
 	// manyKept is how long it is remembered that a condition chooses many.
 	manyKept = 10 * time.Minute
-	// fewKept is how long it is remembered that it chooses few, which are read as a whole: longer than a client takes from one page to
-	// the next, and not so long that scans bring very many in the meantime.
+	// fewKept is how long it is remembered that it chooses few, which are read as a whole: longer than a client takes from
+	// one page to the next, and not so long that scans bring very many in the meantime.
 	fewKept = time.Minute
 )
 
@@ -72,8 +72,8 @@ func (s *sizes) atMost(ctx context.Context, db *ent.Client, c condition, most in
 // entry is what an index of lists tells of a dependency: where it is. Its project is 0 where nobody asked for it.
 type entry struct{ id, project int64 }
 
-// readEntries reads all entries that a condition has in its index, of the projects that the caller sees, in no order; packIDs or packAll
-// say what of them.
+// readEntries reads all entries that a condition has in its index, of the projects that the caller sees, in no order;
+// packIDs or packAll say what of them.
 func (c condition) readEntries(ctx context.Context, db *ent.Client, pack []ent.AggregateFunc) ([]entry, error) {
 	if c.read {
 		return c.entries, nil
@@ -97,15 +97,16 @@ func common(entries, other []entry) []entry {
 	})
 }
 
-// packedEntries are those of many rows in one: a database reads an entry of an index faster than a driver gives a row. The lists of ids
-// and of projects are in the same order.
+// packedEntries are those of many rows in one: a database reads an entry of an index faster than a driver gives a row.
+// The lists of ids and of projects are in the same order.
 type packedEntries struct {
 	IDs      []byte `sql:"ids"`
 	Projects []byte `sql:"projects"`
 }
 
-// packIDs and packAll make packedEntries of the rows of a query or a group: SQLite as texts with commas between, PostgreSQL, which takes
-// three times as long to write numbers as to read entries, as eight bytes each, which still takes as long.
+// packIDs and packAll make packedEntries of the rows of a query or a group: SQLite as texts with commas between,
+// PostgreSQL, which takes three times as long to write numbers as to read entries, as eight bytes each, which still
+// takes as long.
 var (
 	packIDs = []ent.AggregateFunc{packed(dependency.FieldID, "ids")}
 	packAll = []ent.AggregateFunc{packed(dependency.FieldID, "ids"), packed(dependency.FieldProjectID, "projects")}

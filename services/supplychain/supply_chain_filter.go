@@ -90,7 +90,8 @@ func (s *SupplyChain) conditions(ctx context.Context, db *ent.Client, f *supplyc
 type limits struct {
 	// fewNames is how many packages are told apart by their names. What more packages have, many dependencies have.
 	fewNames int
-	// lookedUp is how many dependencies are looked up by id at once, or walked through for a page; for large pages twice as many.
+	// lookedUp is how many dependencies are looked up by id at once, or walked through for a page; for large pages twice
+	// as many.
 	lookedUp int
 	// together is how many entries of an index are compared with those of another.
 	together int
@@ -122,9 +123,10 @@ type choice struct {
 	sizes  *sizes
 }
 
-// choose makes a choice of a filter, which may be nil, for a page of that size. Databases plan with averages: they take a condition that
-// chooses nothing for one that chooses many, and one whose dependencies are all in the last projects for one that is met everywhere. So
-// each condition is asked how much it chooses, in all projects. Errors: those of conditions.
+// choose makes a choice of a filter, which may be nil, for a page of that size. Databases plan with averages: they take
+// a condition that chooses nothing for one that chooses many, and one whose dependencies are all in the last projects
+// for one that is met everywhere. So each condition is asked how much it chooses, in all projects. Errors: those of
+// conditions.
 func (s *SupplyChain) choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter, size int) (choice, error) {
 	list, err := s.conditions(ctx, db, f)
 	if err != nil {
@@ -142,7 +144,8 @@ func (s *SupplyChain) choose(ctx context.Context, db *ent.Client, f *supplychain
 	return c, nil
 }
 
-// together is the choice with a lead, if there are two conditions that choose so little that what both choose is soon found.
+// together is the choice with a lead, if there are two conditions that choose so little that what both choose is soon
+// found.
 func (c choice) together(ctx context.Context, db *ent.Client) (choice, error) {
 	if c.lead >= 0 || len(c.list) < 2 {
 		return c, nil
@@ -154,7 +157,8 @@ func (c choice) together(ctx context.Context, db *ent.Client) (choice, error) {
 	return c, err
 }
 
-// where is what is asked of a dependency that the entries of a lead have, or of any for -1: for no index but that of projects.
+// where is what is asked of a dependency that the entries of a lead have, or of any for -1: for no index but that of
+// projects.
 func (c choice) where(lead int) predicate.Dependency {
 	all := slices.Clone(c.always)
 	for i, one := range c.list {
@@ -193,8 +197,8 @@ func (c choice) allAtMost(ctx context.Context, db *ent.Client, most int) (all []
 	return all, nil
 }
 
-// entriesOf reads the entries that a lead has in its index, in no order: packIDs or packAll of them. Of many only those remain that other
-// conditions have, too.
+// entriesOf reads the entries that a lead has in its index, in no order: packIDs or packAll of them. Of many only those
+// remain that other conditions have, too.
 func (c choice) entriesOf(ctx context.Context, db *ent.Client, lead int, pack []ent.AggregateFunc) ([]entry, error) {
 	entries, err := c.list[lead].readEntries(ctx, db, pack)
 	if err != nil || len(entries) <= c.limits.window() {
@@ -232,8 +236,8 @@ func (c choice) ordered() predicate.Dependency {
 	return nil
 }
 
-// dependencies reads the dependencies of a choice, in their order: those behind a cursor, at most so many. What no condition chooses few
-// of is likely to be among the next ones.
+// dependencies reads the dependencies of a choice, in their order: those behind a cursor, at most so many. What no
+// condition chooses few of is likely to be among the next ones.
 func (c choice) dependencies(ctx context.Context, db *ent.Client, cursor int64, most int) ([]*ent.Dependency, error) {
 	c, err := c.together(ctx, db)
 	if err != nil {
@@ -319,8 +323,8 @@ type repository struct {
 	Paths     int   `sql:"paths"`
 }
 
-// repositories reads what has the dependencies of a choice, by id: behind a cursor, at most so many. Entries of an index say where they are;
-// what every condition chooses too many of is likely to be in the next projects.
+// repositories reads what has the dependencies of a choice, by id: behind a cursor, at most so many. Entries of an
+// index say where they are; what every condition chooses too many of is likely to be in the next projects.
 func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, most int) ([]repository, error) {
 	c, err := c.together(ctx, db)
 	if err != nil {
@@ -411,8 +415,8 @@ func (c choice) ofProject(ctx context.Context, db *ent.Client, id int64) (predic
 	return dependency.And(withIDs(ids), c.where(c.lead)), nil
 }
 
-// withIDs chooses what has one of many ids. PostgreSQL looks at them when it has a plan: it would take thousands for a reason to walk
-// through all dependencies.
+// withIDs chooses what has one of many ids. PostgreSQL looks at them when it has a plan: it would take thousands for a
+// reason to walk through all dependencies.
 func withIDs(ids []int64) predicate.Dependency {
 	return func(s *entsql.Selector) {
 		if s.Dialect() != dialect.Postgres {

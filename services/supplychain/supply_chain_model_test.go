@@ -81,8 +81,8 @@ var modelProjects = []string{"acme/a", "acme/b", "acme/c", "acme/d", "acme/e", "
 // ofTeam are those that members of a team see.
 var ofTeam = []string{"acme/b", "acme/c", "acme/f"}
 
-// TestDependencyFiltersAreTheModel: whatever a filter chooses, few or many of few packages or many, is what it says, on all pages, in
-// order: over HTTP, and where every window is small, for administrators and for members of a team.
+// TestDependencyFiltersAreTheModel: whatever a filter chooses, few or many of few packages or many, is what it says, on
+// all pages, in order: over HTTP, and where every window is small, for administrators and for members of a team.
 func TestDependencyFiltersAreTheModel(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
@@ -117,8 +117,8 @@ func TestDependencyFiltersAreTheModel(t *testing.T) {
 	})
 }
 
-// seedModel stores what the model has: 2,000 dependencies in each project, of the same packages, and in the last one some that are
-// nowhere else. Scans give ids in the order of lockfiles, ecosystems, packages and versions.
+// seedModel stores what the model has: 2,000 dependencies in each project, of the same packages, and in the last one
+// some that are nowhere else. Scans give ids in the order of lockfiles, ecosystems, packages and versions.
 func seedModel(t *testing.T, server *apitest.Server, in *inventory) (all []modelled) {
 	t.Helper()
 	const perProject, packages = 2000, 3000
@@ -260,7 +260,8 @@ func drawFilter(t *rapid.T, in *inventory) (f modelFilter) {
 	return f
 }
 
-// checkModel compares the lists of a filter with the model, on pages of so many dependencies, or more where there are many, and repositories.
+// checkModel compares the lists of a filter with the model, on pages of so many dependencies, or more where there are
+// many, and repositories.
 func checkModel(t interface{ Fatalf(string, ...any) }, in *inventory, all []modelled, list listsOf, f modelFilter, size, repositoriesOfPage int) {
 	filter, err := json.Marshal(f)
 	if err != nil {

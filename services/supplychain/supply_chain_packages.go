@@ -20,8 +20,8 @@ import (
 	"github.com/palisade/palisade/services/supplychain/osv"
 )
 
-// ofPackages are the conditions on what all dependencies of a package share. The names of the packages that meet all of them are
-// looked up first, because there are far fewer packages than dependencies.
+// ofPackages are the conditions on what all dependencies of a package share. The names of the packages that meet all of
+// them are looked up first, because there are far fewer packages than dependencies.
 func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter) (all []condition, err error) {
 	var where []predicate.DependencyPackage
 	var named []condition           // what the names of packages tell
@@ -116,9 +116,9 @@ func distinct(packages []*supplychainv1.PackageFilter) (once []*supplychainv1.Pa
 	return once
 }
 
-// nameHas is the condition that a part of a package's name is this text, without regard to case: of SQLite's LIKE, where ent would write
-// each name in small letters first, and of PostgreSQL's ILIKE, for which ent writes the text so; neither SQLite nor PostgreSQL with the
-// locale C knows small letters outside of ASCII.
+// nameHas is the condition that a part of a package's name is this text, without regard to case: of SQLite's LIKE,
+// where ent would write each name in small letters first, and of PostgreSQL's ILIKE, for which ent writes the text so;
+// neither SQLite nor PostgreSQL with the locale C knows small letters outside of ASCII.
 func nameHas(part string) predicate.Dependency {
 	plain := dependency.PackageContains(part)
 	return func(s *entsql.Selector) {
@@ -141,7 +141,8 @@ func packageNames(ctx context.Context, db *ent.Client, fewNames int, where ...pr
 	return names, len(names) <= fewNames, err
 }
 
-// packageIn is the condition that a dependency is of one of the packages, which are one parameter however many they are.
+// packageIn is the condition that a dependency is of one of the packages, which are one parameter however many they
+// are.
 func packageIn(names []string) predicate.Dependency {
 	if len(names) == 1 {
 		return dependency.Package(names[0])
@@ -149,9 +150,10 @@ func packageIn(names []string) predicate.Dependency {
 	return func(s *entsql.Selector) { s.Where(store.InOneParameter(s.C(dependency.FieldPackage), names)) }
 }
 
-// packageByIndex is packageIn for the index of packages. PostgreSQL would compare each name with its statistics, which takes milliseconds
-// for thousands, only to find out how many dependencies they have; it looks at the names when it has a plan. As the condition on
-// many rows that another index finds this is slow: only names that the plan knows are hashed.
+// packageByIndex is packageIn for the index of packages. PostgreSQL would compare each name with its statistics, which
+// takes milliseconds for thousands, only to find out how many dependencies they have; it looks at the names when it has
+// a plan. As the condition on many rows that another index finds this is slow: only names that the plan knows are
+// hashed.
 func packageByIndex(names []string) predicate.Dependency {
 	return func(s *entsql.Selector) {
 		if len(names) < 2 || s.Dialect() != dialect.Postgres {
@@ -164,7 +166,8 @@ func packageByIndex(names []string) predicate.Dependency {
 	}
 }
 
-// licensed is the condition that a package has one of the licences: most have one only, the others are joined by commas.
+// licensed is the condition that a package has one of the licences: most have one only, the others are joined by
+// commas.
 func licensed(licenses []string) predicate.Dependency {
 	return func(s *entsql.Selector) {
 		license := s.C(dependency.FieldLicense)
@@ -182,7 +185,8 @@ func licensed(licenses []string) predicate.Dependency {
 	}
 }
 
-// packageOption is what one package filter says of a dependency: of the name of its package, and of its version (nil: nothing).
+// packageOption is what one package filter says of a dependency: of the name of its package, and of its version (nil:
+// nothing).
 type packageOption struct {
 	// names are those of the packages; nil: there are too many, and part is what they have in common.
 	names   []string
@@ -236,7 +240,8 @@ func (o packageOptions) names(fewNames int) (names []string, few bool) {
 	return names, len(names) <= fewNames
 }
 
-// entries are those of all options, if a range of versions was read of one of them and all choose at most so many dependencies.
+// entries are those of all options, if a range of versions was read of one of them and all choose at most so many
+// dependencies.
 func (o packageOptions) entries(ctx context.Context, db *ent.Client, sizes *sizes, most int) (all []entry, read bool, err error) {
 	if !slices.ContainsFunc(o, func(one packageOption) bool { return one.read }) {
 		return nil, false, nil
@@ -262,9 +267,9 @@ func (o packageOptions) entries(ctx context.Context, db *ent.Client, sizes *size
 	return slices.Compact(all), true, nil
 }
 
-// ofEachPackage are the options of package filters, without those that no dependency meets. Databases cannot order versions: where a
-// filter has bounds, the versions that there are of its packages are read first, and those within remain; with them the entries of the
-// dependencies that have them, as long as there are no more than so many.
+// ofEachPackage are the options of package filters, without those that no dependency meets. Databases cannot order
+// versions: where a filter has bounds, the versions that there are of its packages are read first, and those within
+// remain; with them the entries of the dependencies that have them, as long as there are no more than so many.
 func (s *SupplyChain) ofEachPackage(ctx context.Context, db *ent.Client, packages []*supplychainv1.PackageFilter, entries int) (options packageOptions, err error) {
 	for _, f := range packages {
 		o := packageOption{names: []string{f.GetName()}, part: f.GetName(), filter: f}
@@ -308,8 +313,8 @@ func (s *SupplyChain) ofEachPackage(ctx context.Context, db *ent.Client, package
 	return options, nil
 }
 
-// versionsWithin are the versions within the bounds of a filter, of the dependencies that it finds without them: each behind its
-// ecosystem and a slash. entries are those of the dependencies that have them, if they are to be read.
+// versionsWithin are the versions within the bounds of a filter, of the dependencies that it finds without them: each
+// behind its ecosystem and a slash. entries are those of the dependencies that have them, if they are to be read.
 func versionsWithin(ctx context.Context, db *ent.Client, f *supplychainv1.PackageFilter, o packageOption) (within []string, entries []entry, err error) {
 	var versions []struct {
 		Ecosystem string `sql:"ecosystem"`

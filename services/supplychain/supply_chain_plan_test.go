@@ -115,7 +115,8 @@ func seedForPlans(t *testing.T, s *apitest.Server) *inventory {
 	return ours
 }
 
-// wholeTable finds, in a plan, that dependencies are read without an index, or that all of one is. SQLite calls both SCAN.
+// wholeTable finds, in a plan, that dependencies are read without an index, or that all of one is. SQLite calls both
+// SCAN.
 var wholeTable = regexp.MustCompile(`SCAN dependencies\b|Seq Scan on dependencies`)
 
 // indexed finds that dependencies are read by an index of theirs, or by their ids, or not at all.

@@ -60,8 +60,8 @@ func findIssue(ctx context.Context, query *ent.AgenticIssueQuery, id int64) (*en
 	return row, err
 }
 
-// TriageIssue sets the triage state and the reason of an issue (contract operation 9). Both are stored as given, whatever
-// the state is, so that a state without a reason takes the reason of the state before away.
+// TriageIssue sets the triage state and the reason of an issue (contract operation 9). Both are stored as given,
+// whatever the state is, so that a state without a reason takes the reason of the state before away.
 func (s *AgenticIssues) TriageIssue(ctx context.Context, r *workflowsv1.TriageIssueRequest) (*workflowsv1.TriageIssueResponse, error) {
 	response := &workflowsv1.TriageIssueResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {

@@ -19,8 +19,8 @@ import (
 	"github.com/palisade/palisade/services/workflows/issues"
 )
 
-// issueFilter turns a filter into conditions, all of which an issue has to meet. The deployment comes first, as in every
-// index.
+// issueFilter turns a filter into conditions, all of which an issue has to meet. The deployment comes first, as in
+// every index.
 func issueFilter(ctx context.Context, f *workflowsv1.IssueFilters) []predicate.AgenticIssue {
 	deploymentID, _ := tenant.FromContext(ctx)
 	labels := func(kind string, values []string) predicate.AgenticIssue {
@@ -153,8 +153,8 @@ func contains(column, text string) predicate.AgenticIssue {
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// containsFold is the condition that a column has a text in it, in any case. Not every database knows the case of letters
-// outside of ASCII, so the text is looked for as it is, in small and in capital letters.
+// containsFold is the condition that a column has a text in it, in any case. Not every database knows the case of
+// letters outside of ASCII, so the text is looked for as it is, in small and in capital letters.
 func containsFold(column, text string) *entsql.Predicate {
 	spellings := []string{text, strings.ToLower(text), strings.ToUpper(text)}
 	slices.Sort(spellings)

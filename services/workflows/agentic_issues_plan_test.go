@@ -60,7 +60,8 @@ func seedForIssuePlans(t *testing.T, s *apitest.Server) {
 	}
 }
 
-// wholeIssueTable finds, in a plan, that a table is read without an index. SQLite calls reading all of an index SCAN too.
+// wholeIssueTable finds, in a plan, that a table is read without an index. SQLite calls reading all of an index SCAN
+// too.
 var wholeIssueTable = map[string]*regexp.Regexp{
 	dialect.SQLite:   regexp.MustCompile(`SCAN (agentic_issues|labels|results|agentic_issue_labels|workflow_findings)\b`),
 	dialect.Postgres: regexp.MustCompile(`Seq Scan on (agentic_issues|agentic_issue_labels|workflow_findings)\b`),

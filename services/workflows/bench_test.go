@@ -14,8 +14,8 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// Statements that write 1,000 finished runs of 50 tasks with an attempt each: plan and units, 42 units judged, and the way on
-// from their join.
+// Statements that write 1,000 finished runs of 50 tasks with an attempt each: plan and units, 42 units judged, and the
+// way on from their join.
 const (
 	benchRunsSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
 INSERT INTO workflow_runs (deployment_id, workflow, version_id, status, error, job_name, git_ref, pr_id, repo_name, repo_url, repo_scm_type,

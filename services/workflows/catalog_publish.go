@@ -84,8 +84,8 @@ func lockOrCreate(ctx context.Context, st *store.Store, tx *ent.Tx, name string)
 	return row, nil
 }
 
-// addVersion stores the next version. Numbers go on where a workflow of this name was deleted before: runs of its versions
-// are still there.
+// addVersion stores the next version. Numbers go on where a workflow of this name was deleted before: runs of its
+// versions are still there.
 func addVersion(ctx context.Context, tx *ent.Tx, p publication) (*ent.WorkflowVersion, error) {
 	name := p.definition.Entry.GetName()
 	query := tx.WorkflowVersion.Query().Where(workflowversion.Name(name)).Order(ent.Desc(workflowversion.FieldNumber)).Limit(1)

@@ -19,8 +19,8 @@ import (
 // shippedBy is who published the workflows that come with the product.
 const shippedBy = "palisade"
 
-// shippedWorkflows brings the workflows that come with the product into the catalogs of deployments, when these are first
-// looked at: a deployment of a thousand costs nothing until then.
+// shippedWorkflows brings the workflows that come with the product into the catalogs of deployments, when these are
+// first looked at: a deployment of a thousand costs nothing until then.
 type shippedWorkflows struct {
 	store *store.Store
 	parse func() ([]publication, error)

@@ -34,8 +34,8 @@ func withModel(t *testing.T, answer func() func(llmtest.Request) llmtest.Reply, 
 	})
 }
 
-// asked requires that the newest run put so many questions to the model, behind the first ones of other runs: each once, whatever its
-// fence, and again only by an attempt that a busy machine took for lost.
+// asked requires that the newest run put so many questions to the model, behind the first ones of other runs: each
+// once, whatever its fence, and again only by an attempt that a busy machine took for lost.
 func (f flow) asked(t *testing.T, model *llmtest.Server, others, want int) {
 	t.Helper()
 	asked, different := model.Requests()[others:], map[string]bool{}
@@ -218,7 +218,8 @@ func TestCodeAudit(t *testing.T) {
 	})
 }
 
-// What a model answers, because it talks much or because the code talked it into that, costs no more than its own portion.
+// What a model answers, because it talks much or because the code talked it into that, costs no more than its own
+// portion.
 func TestCodeAuditWithBadAnswers(t *testing.T) {
 	look := func() func(llmtest.Request) llmtest.Reply {
 		return func(r llmtest.Request) llmtest.Reply {

@@ -283,7 +283,8 @@ func TestShippedWorkflowsAreTheAdministrators(t *testing.T) {
 	})
 }
 
-// A new edition of the product brings new versions of what nobody has replaced, and an old server beside it does not undo that.
+// A new edition of the product brings new versions of what nobody has replaced, and an old server beside it does not
+// undo that.
 func TestShippedWorkflowsAreRenewed(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -174,7 +174,8 @@ func killTwice(t *testing.T, binary string, o store.Options) {
 	}
 }
 
-// checkAttempts requires that every attempt was made at most once: a task was called for no more often than it has attempts.
+// checkAttempts requires that every attempt was made at most once: a task was called for no more often than it has
+// attempts.
 func (k *killable) checkAttempts(t *testing.T, graph graphOf, to *calledServer) {
 	t.Helper()
 	attempts, called, lost := 0, 0, 0

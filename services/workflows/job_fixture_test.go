@@ -131,8 +131,8 @@ func addAttempt(tx *ent.Tx, of *ent.WorkflowTask, status string) *ent.WorkflowAt
 	return attempt
 }
 
-// addAudit writes a run of auditSteps that is in the middle of its foreach: one unit is judged, one failed, one is being judged and
-// one waits.
+// addAudit writes a run of auditSteps that is in the middle of its foreach: one unit is judged, one failed, one is
+// being judged and one waits.
 func (w runWorld) addAudit(t testing.TB, deploymentID, versionID int64) int64 {
 	t.Helper()
 	run := w.addRun(t, deploymentID, versionID, func(c *ent.WorkflowRunCreate) { c.SetStatus("running").SetStartedAt(began + 1).SetRevision(9) })

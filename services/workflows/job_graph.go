@@ -18,8 +18,8 @@ import (
 
 const defaultTasks = 500
 
-// GetWorkflowJobGraph returns where the steps of a run are, and a page of its tasks with their attempts. It takes six queries
-// whatever the run has, and one where the caller has the answer already.
+// GetWorkflowJobGraph returns where the steps of a run are, and a page of its tasks with their attempts. It takes six
+// queries whatever the run has, and one where the caller has the answer already.
 func (s *JobReads) GetWorkflowJobGraph(ctx context.Context, r *workflowsv1.GetWorkflowJobGraphRequest) (*workflowsv1.GetWorkflowJobGraphResponse, error) {
 	run, err := readRun(ctx, s.store.Reader, r.GetJobId(), summaryColumns)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 var overviewColumns = append(slices.Clone(summaryColumns), workflowrun.FieldJobName, workflowrun.FieldRepoName, workflowrun.FieldPrID,
 	workflowrun.FieldRepoScmType, workflowrun.FieldCommit, workflowrun.FieldReport, workflowrun.FieldError)
 
-// GetPlatformAgenticWorkflowJobOverview returns the summary, the skeleton and the report of a run (contract operation 1). It
-// reads two rows, each by its id: those of the run and of its workflow version.
+// GetPlatformAgenticWorkflowJobOverview returns the summary, the skeleton and the report of a run (contract operation
+// 1). It reads two rows, each by its id: those of the run and of its workflow version.
 func (s *JobReads) GetPlatformAgenticWorkflowJobOverview(ctx context.Context, r *workflowsv1.GetPlatformAgenticWorkflowJobOverviewRequest) (*workflowsv1.GetPlatformAgenticWorkflowJobOverviewResponse, error) {
 	row, err := readRun(ctx, s.store.Reader, r.GetJobId(), overviewColumns)
 	if err != nil {
@@ -72,7 +72,8 @@ func readVersion(ctx context.Context, db *ent.Client, id int64) (*ent.WorkflowVe
 	return row, err
 }
 
-// stepNodes are the steps of a version in topological order, as if nothing had begun; with the plan, which they are part of.
+// stepNodes are the steps of a version in topological order, as if nothing had begun; with the plan, which they are
+// part of.
 func stepNodes(version *ent.WorkflowVersion) ([]*workflowsv1.WorkflowStepNode, *storev1.WorkflowPlan, error) {
 	entry, plan := &workflowsv1.WorkflowCatalogEntry{}, &storev1.WorkflowPlan{}
 	if err := proto.Unmarshal(version.CatalogEntry, entry); err != nil {

@@ -27,7 +27,8 @@ type stepsOfRun struct {
 	types  map[string]string // linear, foreach, …
 }
 
-// liveSteps reads where the steps of a run are, in three queries: its version, its tasks by step and status, and its open forks.
+// liveSteps reads where the steps of a run are, in three queries: its version, its tasks by step and status, and its
+// open forks.
 func liveSteps(ctx context.Context, db *ent.Client, run *ent.WorkflowRun) (*stepsOfRun, error) {
 	version, err := readVersion(ctx, db, run.VersionID)
 	if err != nil {
@@ -64,8 +65,8 @@ const (
 	runningStep = workflowsv1.WorkflowStepStatus_WORKFLOW_STEP_STATUS_RUNNING
 )
 
-// plan takes the steps from the version, whether it is published or not. Steps that no version knows any more are those that
-// have tasks, in the order in which they began.
+// plan takes the steps from the version, whether it is published or not. Steps that no version knows any more are those
+// that have tasks, in the order in which they began.
 func (s *stepsOfRun) plan(version *ent.WorkflowVersion, counts []taskCount, state *graph.Run) (err error) {
 	if version != nil {
 		var plan *storev1.WorkflowPlan

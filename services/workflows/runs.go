@@ -225,8 +225,8 @@ func (s *Runs) RetryWorkflowJob(ctx context.Context, r *workflowsv1.RetryWorkflo
 	return &workflowsv1.RetryWorkflowJobResponse{Summary: convertSummary(row)}, nil
 }
 
-// stillThere refuses what was deleted or disabled since: a second try must not bring back a workflow that was withdrawn, nor
-// work on a project that is gone.
+// stillThere refuses what was deleted or disabled since: a second try must not bring back a workflow that was
+// withdrawn, nor work on a project that is gone.
 func stillThere(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun) error {
 	row, err := tx.Workflow.Query().Where(workflow.Name(run.Workflow)).Only(ctx)
 	if err != nil && !ent.IsNotFound(err) {

@@ -20,8 +20,8 @@ import (
 // maxInputName is how long names of inputs are, in bytes.
 const maxInputName = 63
 
-// again finds the run that an earlier call with the same key started; nil without one. A call that asks for anything else is
-// refused: its caller would take the first run for its own.
+// again finds the run that an earlier call with the same key started; nil without one. A call that asks for anything
+// else is refused: its caller would take the first run for its own.
 func (s *Runs) again(ctx context.Context, r *workflowsv1.TriggerWorkflowJobRequest) (*ent.WorkflowRun, error) {
 	if r.GetIdempotencyKey() == "" {
 		return nil, nil
@@ -44,8 +44,8 @@ func (s *Runs) again(ctx context.Context, r *workflowsv1.TriggerWorkflowJobReque
 	return row, nil
 }
 
-// otherField names the first field in which a request differs from the one that started a run; "" when it asks for the same.
-// A default that is written out is the same.
+// otherField names the first field in which a request differs from the one that started a run; "" when it asks for the
+// same. A default that is written out is the same.
 func (s *Runs) otherField(ctx context.Context, row *ent.WorkflowRun, r *workflowsv1.TriggerWorkflowJobRequest) (string, error) {
 	project := int64(0)
 	if row.ProjectID != nil {
@@ -76,8 +76,8 @@ func (s *Runs) otherField(ctx context.Context, row *ent.WorkflowRun, r *workflow
 	return s.otherInput(ctx, row, r)
 }
 
-// sameRef compares what was asked for, not what it stood for: the primary branch may be another one by now. Of runs that are
-// older than this rule it is not known whether they were given their ref.
+// sameRef compares what was asked for, not what it stood for: the primary branch may be another one by now. Of runs
+// that are older than this rule it is not known whether they were given their ref.
 func sameRef(row *ent.WorkflowRun, given string) bool {
 	if row.RequestedRef != nil {
 		return *row.RequestedRef == given
@@ -85,7 +85,8 @@ func sameRef(row *ent.WorkflowRun, given string) bool {
 	return given == "" || given == row.GitRef
 }
 
-// otherInput names the first input in which a request differs from a run, by the defaults of the version that the run has.
+// otherInput names the first input in which a request differs from a run, by the defaults of the version that the run
+// has.
 func (s *Runs) otherInput(ctx context.Context, row *ent.WorkflowRun, r *workflowsv1.TriggerWorkflowJobRequest) (string, error) {
 	version, err := readVersion(ctx, s.store.Reader, row.VersionID)
 	if err != nil {

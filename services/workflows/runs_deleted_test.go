@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A run goes on when its workflow is taken out of the catalog meanwhile, and is still shown; but nobody starts it again, as
-// nobody starts a workflow that is disabled.
+// A run goes on when its workflow is taken out of the catalog meanwhile, and is still shown; but nobody starts it
+// again, as nobody starts a workflow that is disabled.
 func TestRunOfDeletedWorkflow(t *testing.T) {
 	onEachServer(t, func(t *testing.T, f flow) {
 		f.publish(t, strings.Replace(waiting, "repository", "deployment", 1))

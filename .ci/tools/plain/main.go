@@ -1,9 +1,10 @@
-// Command plain checks that comments and documents are plain English: no long lines, and few of the phrases that make a reader
-// stop. It reads the files of a Git work tree that people write: Go, protos, Markdown, and shell.
+// Command plain checks that comments and documents are plain English: no long lines, and few of the phrases that make a
+// reader stop. It reads the files of a Git work tree that people write: Go, protos, Markdown, and shell.
 //
 //	plain [DIRECTORY]
 //
-// It prints how often each phrase occurs per 10,000 words, and every place where a limit is exceeded. It then exits with 1.
+// It prints how often each phrase occurs per 10,000 words, and every place where a limit is exceeded. It then exits
+// with 1.
 package main
 
 import (
@@ -19,8 +20,8 @@ import (
 // maxLine is how many characters a line of a comment or document may have.
 const maxLine = 120
 
-// rule limits how often a phrase may occur per 10,000 words. The limits are the highest rates in the comments of cerbos, openfga,
-// spicedb, minder, pocketbase, caddy and litestream.
+// rule limits how often a phrase may occur per 10,000 words. The limits are the highest rates in the comments of
+// cerbos, openfga, spicedb, minder, pocketbase, caddy and litestream.
 type rule struct {
 	name    string
 	pattern *regexp.Regexp

@@ -50,7 +50,8 @@ func blocksOf(lines []line) (blocks []block) {
 	return blocks
 }
 
-// goComments returns the comments of a Go file. Only lines that are nothing but a comment have a length: code is gofmt's affair.
+// goComments returns the comments of a Go file. Only lines that are nothing but a comment have a length: code is
+// gofmt's affair.
 func goComments(source []byte) []block {
 	file := token.NewFileSet().AddFile("", -1, len(source))
 	var s scanner.Scanner

@@ -62,8 +62,8 @@ func (c *Counts) Add(o Counts) {
 	c.MissedCloses += o.MissedCloses
 }
 
-// Count compares what the server lists after a scan with the truth. problems and truth have the order of the report before
-// the edit. It also tells of each problem that went wrong.
+// Count compares what the server lists after a scan with the truth. problems and truth have the order of the report
+// before the edit. It also tells of each problem that went wrong.
 func Count(problems []Problem, truth []Truth, report *Report, listed []Finding) (Counts, []Fault) {
 	var faults []Fault
 	c := Counts{Findings: len(problems)}
@@ -175,8 +175,8 @@ type seat struct {
 	message string
 }
 
-// Seat finds the open finding that stands for each result of a report, 0 where none does: by rule, place and words, else
-// by rule and line alone; and only then under the former name of a rule.
+// Seat finds the open finding that stands for each result of a report, 0 where none does: by rule, place and words,
+// else by rule and line alone; and only then under the former name of a rule.
 func Seat(report *Report, listed []Finding) []int64 {
 	written := func(rule string) string { return rule }
 	seats := make([]int64, len(report.Results))

@@ -11,7 +11,8 @@ import (
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// moveFiles moves a third of the files with results to other folders, or of the folders, and follows that in the imports.
+// moveFiles moves a third of the files with results to other folders, or of the folders, and follows that in the
+// imports.
 func moveFiles(w *work) {
 	if !w.wholeFolders {
 		for _, file := range some(w.random, w.files(), 0.33) {

@@ -19,8 +19,8 @@ func (w *work) withResults(file string, g *goFile) []*ast.FuncDecl {
 	return list
 }
 
-// duplicateFunctions adds copies of a quarter of the functions with results to the ends of their files, under new names.
-// Of other code, the lines around results.
+// duplicateFunctions adds copies of a quarter of the functions with results to the ends of their files, under new
+// names. Of other code, the lines around results.
 func duplicateFunctions(w *work) {
 	for _, file := range w.files() {
 		lines := w.tree.Files[file]

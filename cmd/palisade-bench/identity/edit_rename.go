@@ -35,8 +35,8 @@ type use struct {
 	old, now     string
 }
 
-// resolve finds out what the identifiers of a file mean. What comes from other files and packages stays unknown, which is
-// enough: local variables do not.
+// resolve finds out what the identifiers of a file mean. What comes from other files and packages stays unknown, which
+// is enough: local variables do not.
 func (g *goFile) resolve() *types.Info {
 	info := &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
 	config := types.Config{Importer: noImports{}, Error: func(error) {}}

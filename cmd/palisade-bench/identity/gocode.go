@@ -20,8 +20,8 @@ type goFile struct {
 
 func isGo(file string) bool { return strings.HasSuffix(file, ".go") }
 
-// parseGo reads a Go file; nil for one that edits had better leave alone: one that is not valid, or whose meaning hangs on
-// where it lies or on comments that are code.
+// parseGo reads a Go file; nil for one that edits had better leave alone: one that is not valid, or whose meaning hangs
+// on where it lies or on comments that are code.
 func parseGo(name, text string) *goFile {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, text, parser.ParseComments|parser.SkipObjectResolution)
@@ -170,8 +170,8 @@ func importNames(quoted string) []string {
 	return append(names, strings.Split(base, "-")...)
 }
 
-// blankUnused turns the imports that a file no longer needs into blank ones, so that it compiles with all of its lines. keep
-// says which imports, by line of lines, were not used before either.
+// blankUnused turns the imports that a file no longer needs into blank ones, so that it compiles with all of its lines.
+// keep says which imports, by line of lines, were not used before either.
 func blankUnused(name string, lines []Line, keep func(Line) bool) []Line {
 	g := parseGo(name, joinLines(lines))
 	if g == nil {

@@ -7,12 +7,12 @@ import (
 	"text/tabwriter"
 )
 
-// barMerges is how many findings may stand for another problem than before, in per mille of all. Where there are fewer than a
-// thousand, it is that many.
+// barMerges is how many findings may stand for another problem than before, in per mille of all. Where there are fewer
+// than a thousand, it is that many.
 const barMerges = 1
 
-// WriteTable prints the outcomes and, after each edit's, their sum, as Markdown with aligned columns. It reports whether
-// every bar holds.
+// WriteTable prints the outcomes and, after each edit's, their sum, as Markdown with aligned columns. It reports
+// whether every bar holds.
 func WriteTable(w io.Writer, outcomes []Outcome) (ok bool, err error) {
 	table := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
 	line := func(cells ...string) {

@@ -87,8 +87,8 @@ func splitLines(file, text string) []Line {
 	return lines
 }
 
-// UnknownCode is a tree of which only the paths are known and how long the files are at least: enough to carry along the
-// results of a scanner that quotes no code.
+// UnknownCode is a tree of which only the paths are known and how long the files are at least: enough to carry along
+// the results of a scanner that quotes no code.
 func UnknownCode(lines map[string]int) *Tree {
 	t := &Tree{Files: map[string][]Line{}, Other: map[string][]byte{}}
 	for file, n := range lines {

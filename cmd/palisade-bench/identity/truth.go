@@ -119,8 +119,8 @@ func (t *Truth) copied(result int) {
 }
 
 // judge finds each old result in the report that a scanner made of the edited code: by its rule, on the line where its
-// line is now, by order where there are several. The scanner may have changed its mind about a line; then there are fewer,
-// and the last ones are gone.
+// line is now, by order where there are several. The scanner may have changed its mind about a line; then there are
+// fewer, and the last ones are gone.
 func judge(before, after *Report, lines *LineMap) []Truth {
 	type key struct {
 		rule string

@@ -1,5 +1,5 @@
-// Package printout writes text that others chose (rule ids, paths, messages) so that neither a terminal nor a spreadsheet obeys it. It is
-// the only place of the program that makes CSV files and tables.
+// Package printout writes text that others chose (rule ids, paths, messages) so that neither a terminal nor a
+// spreadsheet obeys it. It is the only place of the program that makes CSV files and tables.
 package printout
 
 import (
@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text makes what does not print visible: control characters could rewrite the terminal or break a table, and characters that
-// turn the direction could hide text.
+// Text makes what does not print visible: control characters could rewrite the terminal or break a table, and
+// characters that turn the direction could hide text.
 func Text(text string) string { return visible(text, "") }
 
 func visible(text, keep string) string {
@@ -29,8 +29,8 @@ func visible(text, keep string) string {
 	return b.String()
 }
 
-// Cell is Text that no spreadsheet takes for a formula: a cell that starts like one is one, quoted or not. The apostrophe is OWASP's
-// advice ("CSV Injection"). Spaces in front do not count for some programs.
+// Cell is Text that no spreadsheet takes for a formula: a cell that starts like one is one, quoted or not. The
+// apostrophe is OWASP's advice ("CSV Injection"). Spaces in front do not count for some programs.
 func Cell(text string) string {
 	shown := Text(text)
 	first, _ := utf8.DecodeRuneInString(strings.TrimLeftFunc(text, func(r rune) bool { return r == ' ' || r == '\u00a0' }))
@@ -69,8 +69,8 @@ func (c *CSV) End() error {
 	return c.err
 }
 
-// Table aligns columns; a tab ends a cell, and a newline a row. Whatever else does not print is made visible, but for the colours that
-// the program sets itself.
+// Table aligns columns; a tab ends a cell, and a newline a row. Whatever else does not print is made visible, but for
+// the colours that the program sets itself.
 type Table struct{ out *tabwriter.Writer }
 
 // NewTable writes to w.

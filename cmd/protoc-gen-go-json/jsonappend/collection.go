@@ -28,8 +28,8 @@ func closeArray(b []byte, start int) []byte {
 // sample is from how many items of a long list the size of the others is estimated.
 const sample = 32
 
-// List appends an array of the items, each written by item. A nil list is [], never null. Room for a long one is made at
-// once: growing to a page of a few megabytes bit by bit would copy it again and again.
+// List appends an array of the items, each written by item. A nil list is [], never null. Room for a long one is made
+// at once: growing to a page of a few megabytes bit by bit would copy it again and again.
 func List[T any](b []byte, items []T, item func([]byte, T) []byte) []byte {
 	start := len(b)
 	for i, v := range items {

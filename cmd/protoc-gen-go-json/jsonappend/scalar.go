@@ -45,8 +45,8 @@ func String(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// plainPrefix is a length of s up to which nothing is escaped: most strings of an answer are plain ASCII, and eight bytes
-// at a time are looked at for the cost of one.
+// plainPrefix is a length of s up to which nothing is escaped: most strings of an answer are plain ASCII, and eight
+// bytes at a time are looked at for the cost of one.
 func plainPrefix(s string) int {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	i := 0

@@ -33,8 +33,9 @@ type Facts struct {
 	VulnerabilityClasses []string
 }
 
-// InScope reports whether a memory is about the finding: all that it names must be true of it. Deleted memories are about
-// nothing; the stage does not matter otherwise. The filter memoryIdInScope says the same in SQL (services/findings/issuefilter).
+// InScope reports whether a memory is about the finding: all that it names must be true of it. Deleted memories are
+// about nothing; the stage does not matter otherwise. The filter memoryIdInScope says the same in SQL
+// (services/findings/issuefilter).
 func InScope(m *ent.AiMemory, f Facts) bool {
 	switch {
 	case m.Stage == Deleted,

@@ -113,8 +113,8 @@ func object(properties map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
 }
 
-// ReadAnalysis reads the answer to Analysis. Texts are cut and cleaned, fields that were not asked for are dropped, and so
-// are a fix of a false positive and notes that were not in the prompt. value is empty for no verdict. The error is
+// ReadAnalysis reads the answer to Analysis. Texts are cut and cleaned, fields that were not asked for are dropped, and
+// so are a fix of a false positive and notes that were not in the prompt. value is empty for no verdict. The error is
 // ErrAnswer.
 func ReadAnalysis(answer []byte, f Finding, parts Parts, memories []Memory) (value string, result *storev1.AiResult, err error) {
 	var said struct {

@@ -2,9 +2,9 @@
 // nor the model.
 //
 // Everything about a finding may come from an attacker: code, messages, paths, names of rules. It stands in blocks
-// between markers that nobody can guess, without characters that people do not see; and of an answer only the fields that
-// were asked for are read, in the words and lengths that they may have. What a model was talked into can therefore be a
-// wrong verdict, and nothing else.
+// between markers that nobody can guess, without characters that people do not see; and of an answer only the fields
+// that were asked for are read, in the words and lengths that they may have. What a model was talked into can therefore
+// be a wrong verdict, and nothing else.
 package prompt
 
 import (

@@ -68,9 +68,9 @@ func Products(row *ent.Deployment) (*deploymentsv1.DeploymentProductConfig, erro
 	return config, nil
 }
 
-// Complete fills what a configuration leaves out: for a product that is absent the defaults, which turn on what the server
-// does when it is asked to, and nothing that stops anybody; inside a product, what is absent is off. AI is on by default:
-// the server knows no model until its operator names one.
+// Complete fills what a configuration leaves out: for a product that is absent the defaults, which turn on what the
+// server does when it is asked to, and nothing that stops anybody; inside a product, what is absent is off. AI is on by
+// default: the server knows no model until its operator names one.
 func Complete(c *deploymentsv1.DeploymentProductConfig) {
 	if c.Ai == nil {
 		c.Ai = &deploymentsv1.AiProductConfig{Enabled: true}

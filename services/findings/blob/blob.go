@@ -21,8 +21,8 @@ func Encode(content *storev1.FindingContent) ([]byte, error) {
 	return Pack(encoded), nil
 }
 
-// Decode reads a stored content, of this version or of one that packed nothing. Where a text is there both packed and as it is, which nobody
-// writes, the packed one counts.
+// Decode reads a stored content, of this version or of one that packed nothing. Where a text is there both packed and
+// as it is, which nobody writes, the packed one counts.
 func Decode(stored []byte) (*storev1.FindingContent, error) {
 	content := &storev1.FindingContent{}
 	if err := proto.Unmarshal(stored, content); err != nil {
@@ -56,8 +56,8 @@ func unpack(content *storev1.FindingContent, text func(packed []byte) string) er
 
 var errPacked = errors.New("a packed text is shorter than it says")
 
-// texts are the numbers of the texts of FindingContent that are packed: syntactic_id, match_based_id, commit, pattern_hash, code_hash.
-// The fields that hold them follow each other in this order.
+// texts are the numbers of the texts of FindingContent that are packed: syntactic_id, match_based_id, commit,
+// pattern_hash, code_hash. The fields that hold them follow each other in this order.
 var texts = [...]protowire.Number{4, 5, 9, 25, 26}
 
 const firstPacked protowire.Number = 34 // packed_syntactic_id

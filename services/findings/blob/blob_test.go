@@ -51,7 +51,8 @@ func TestEncode(t *testing.T) {
 	})
 }
 
-// decodes makes sure that a content is read from what is stored, alone and in a page, whose memory nobody changes afterwards.
+// decodes makes sure that a content is read from what is stored, alone and in a page, whose memory nobody changes
+// afterwards.
 func decodes(t interface{ Fatalf(string, ...any) }, stored []byte, want *storev1.FindingContent) {
 	if got, err := blob.Decode(stored); err != nil || !proto.Equal(got, want) {
 		t.Fatalf("got %v, want %v (%v)", got, want, err)
@@ -128,8 +129,8 @@ func TestBrokenText(t *testing.T) {
 	}
 }
 
-// TestOnlyDecodeReadsContents: a reader that takes what is stored for a FindingContent as it is would miss its hashes, and nobody would
-// notice. So no other function of the program has both an empty content and something to fill it.
+// TestOnlyDecodeReadsContents: a reader that takes what is stored for a FindingContent as it is would miss its hashes,
+// and nobody would notice. So no other function of the program has both an empty content and something to fill it.
 func TestOnlyDecodeReadsContents(t *testing.T) {
 	empty := regexp.MustCompile(`storev1\.FindingContent\{\}|new\(storev1\.FindingContent\)|var \w+ storev1\.FindingContent\b`)
 	may := map[string]bool{"findings/blob/blob.go": true, "scans/ingest/journal.go": true} // the journal holds contents that are not stored yet

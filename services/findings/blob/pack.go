@@ -6,14 +6,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// A text that begins with hexadecimal digits is packed as their number of bytes (one byte), these bytes, and the text behind
-// them. What has fewer digits than leastDigits is left as it is.
+// A text that begins with hexadecimal digits is packed as their number of bytes (one byte), these bytes, and the text
+// behind them. What has fewer digits than leastDigits is left as it is.
 const (
 	leastDigits = 16
 	mostDigits  = 2 * 255
 )
 
-// hexDigits returns how many lower-case hexadecimal digits a text begins with: an even number, as many as can be packed.
+// hexDigits returns how many lower-case hexadecimal digits a text begins with: an even number, as many as can be
+// packed.
 func hexDigits(text []byte) (n int) {
 	for n < min(len(text), mostDigits) && (text[n] >= '0' && text[n] <= '9' || text[n] >= 'a' && text[n] <= 'f') {
 		n++

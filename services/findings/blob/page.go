@@ -9,12 +9,12 @@ import (
 // blockSize is how much memory a page asks for at a time, in bytes.
 const blockSize = 32 << 10
 
-// Page reads the contents of one page of a list. Their texts lie in a few blocks of memory, which are collected when none of them is
-// used any more. The zero value is ready.
+// Page reads the contents of one page of a list. Their texts lie in a few blocks of memory, which are collected when
+// none of them is used any more. The zero value is ready.
 type Page struct{ free []byte }
 
-// Decode is the package's Decode into a content that is empty but for inner messages to be filled, from bytes that the caller uses
-// again.
+// Decode is the package's Decode into a content that is empty but for inner messages to be filled, from bytes that the
+// caller uses again.
 func (p *Page) Decode(stored []byte, content *storev1.FindingContent) error {
 	kept := p.room(len(stored))
 	copy(kept, stored)

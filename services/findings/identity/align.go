@@ -11,8 +11,8 @@ type spot struct{ line, column int32 }
 // couple is a pair of indexes.
 type couple struct{ left, right int }
 
-// align joins as many of a group as there are on the smaller side, keeping their order. All of the findings are in one file, and
-// all of the results. Findings that are there come first; those that are gone get what is left.
+// align joins as many of a group as there are on the smaller side, keeping their order. All of the findings are in one
+// file, and all of the results. Findings that are there come first; those that are gone get what is left.
 func (m *matcher) align(g group, rung string) {
 	open := m.open(g)
 	m.alignPlaces(group{open, g.results}, rung)
@@ -21,8 +21,9 @@ func (m *matcher) align(g group, rung string) {
 	}
 }
 
-// alignPlaces joins findings with results of equal evidence, of which only the place tells them apart: first those that are
-// exactly where the anchors of the file expect them, then those between the same anchors, and at last the others in their order.
+// alignPlaces joins findings with results of equal evidence, of which only the place tells them apart: first those that
+// are exactly where the anchors of the file expect them, then those between the same anchors, and at last the others in
+// their order.
 func (m *matcher) alignPlaces(g group, rung string) {
 	if len(g.known) == 0 || len(g.results) == 0 {
 		return

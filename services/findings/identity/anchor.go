@@ -98,8 +98,8 @@ func reordered(anchors []anchor) bool {
 	return slices.ContainsFunc(anchors, func(a anchor) bool { return !a.main })
 }
 
-// expect is on which line a finding should be now: moved as far as the nearest anchor. It is solid if there is an anchor on the
-// line, or if those on both sides agree; the beginning of the file counts as one.
+// expect is on which line a finding should be now: moved as far as the nearest anchor. It is solid if there is an
+// anchor on the line, or if those on both sides agree; the beginning of the file counts as one.
 func expect(anchors []anchor, line int32) (expected int32, solid bool) {
 	next, exact := slices.BinarySearchFunc(anchors, line, func(a anchor, line int32) int { return cmp.Compare(a.before, line) })
 	if exact {

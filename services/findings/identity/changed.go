@@ -6,8 +6,8 @@ const (
 	lineLimit  = 1  // other code
 )
 
-// changedCode joins what is left of a rule in a file by its place: with the same shape somewhat farther, otherwise only where it
-// is expected. The rule and the file have to be the same; a line alone is no evidence.
+// changedCode joins what is left of a rule in a file by its place: with the same shape somewhat farther, otherwise only
+// where it is expected. The rule and the file have to be the same; a line alone is no evidence.
 func (m *matcher) changedCode() {
 	sameShape := func(e *Evidence) uint64 { return mix(e.Rule, e.Path, e.Shape) }
 	m.eachGroup(sameShape, sameShape, func(g group) {
@@ -32,9 +32,9 @@ func (m *matcher) anchorsIn(g group) []anchor {
 	return m.anchorsOf(m.known[g.known[0]].Path, m.results[g.results[0]].Path)
 }
 
-// near joins findings that are there with results whose code changed, at most so many lines from where they are expected: one that
-// is gone does not come back with other code. The place is evidence here, so that the lines are those of the anchors, or have not
-// moved.
+// near joins findings that are there with results whose code changed, at most so many lines from where they are
+// expected: one that is gone does not come back with other code. The place is evidence here, so that the lines are
+// those of the anchors, or have not moved.
 func (m *matcher) near(g group, rung string, limit int64) {
 	open := m.open(g)
 	if len(open) == 0 {
@@ -68,8 +68,8 @@ func (m *matcher) near(g group, rung string, limit int64) {
 	}
 }
 
-// sameColumn joins findings and results of one line, of which one side has more: only the column tells which is which. Both are
-// sorted by column.
+// sameColumn joins findings and results of one line, of which one side has more: only the column tells which is which.
+// Both are sorted by column.
 func (m *matcher) sameColumn(known, results []int32, rung string) {
 	ofKnown := func(k int32) uint64 { return uint64(m.known[k].Column) }
 	ofResult := func(r int32) uint64 { return uint64(m.results[r].Column) }

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// position finds the line numbers that messages speak of ("declared at 5959:23", "see line 12"): they move with the code.
+// position finds the line numbers that messages speak of ("declared at 5959:23", "see line 12"): they move with the
+// code.
 var position = regexp.MustCompile(`(?i)\b\d+:\d+\b|:\d+\b|\b(?:lines?|columns?|col\.?)[ :#]+\d+(?:\s*(?:-|to|and|–)\s*\d+)?`)
 
 // withoutPositions replaces them. Most messages have none, which is seen much faster than by the expression.
@@ -16,8 +17,8 @@ func withoutPositions(message string) string {
 	return position.ReplaceAllString(message, "#")
 }
 
-// mayHavePosition is false only if there is none: each has a digit behind a colon, or behind a space, colon or # that a word
-// with "lin" or "col" is in front of.
+// mayHavePosition is false only if there is none: each has a digit behind a colon, or behind a space, colon or # that a
+// word with "lin" or "col" is in front of.
 func mayHavePosition(message string) bool {
 	apart := 0 // where a digit is behind a space or #, if one is
 	for i := 1; i < len(message); i++ {
@@ -90,8 +91,8 @@ func collapse(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// collapsed reports whether all white space of a text is single spaces between words. It may say no where it is; then nothing
-// is saved.
+// collapsed reports whether all white space of a text is single spaces between words. It may say no where it is; then
+// nothing is saved.
 func collapsed(s string) bool {
 	before := byte(' ')
 	for i := 0; i < len(s); i++ {

@@ -14,8 +14,8 @@ import (
 type Text struct {
 	// Rule is the present name of the rule: former names are replaced before. Path is relative to the checkout.
 	Rule, Path string
-	// MatchBasedID and ToolFingerprint are the tool's ids; PatternHash and CodeHash its hashes of the rule's formula with its
-	// values and of the matched code. Each may be empty.
+	// MatchBasedID and ToolFingerprint are the tool's ids; PatternHash and CodeHash its hashes of the rule's formula with
+	// its values and of the matched code. Each may be empty.
 	MatchBasedID, ToolFingerprint, PatternHash, CodeHash string
 	// Snippet is the code; Message the text for people.
 	Snippet, Message string
@@ -23,8 +23,8 @@ type Text struct {
 	Line, Column, EndLine int
 }
 
-// Evidence is by what a result is recognised: hashes, 0 for what is not there, and its place, which is evidence only together
-// with others. It holds no text, so that hundreds of thousands fit into memory.
+// Evidence is by what a result is recognised: hashes, 0 for what is not there, and its place, which is evidence only
+// together with others. It holds no text, so that hundreds of thousands fit into memory.
 type Evidence struct {
 	// Rule and Path are always there.
 	Rule, Path uint64
@@ -34,8 +34,8 @@ type Evidence struct {
 	// replaced. Without code both are of the message.
 	Snippet, Shape, Message uint64
 	Line, Column            int32
-	// Base and Parent are the last and the last but one part of the path, and Dir is all before the last: files that moved tend to
-	// keep one of them.
+	// Base and Parent are the last and the last but one part of the path, and Dir is all before the last: files that moved
+	// tend to keep one of them.
 	Base, Parent, Dir uint32
 	// Specific says that the code is long enough to be recognised in another file.
 	Specific bool
@@ -44,8 +44,8 @@ type Evidence struct {
 // EvidenceOf hashes what a tool says.
 func EvidenceOf(t Text) Evidence { return (*Hasher)(nil).EvidenceOf(t) }
 
-// Hasher is EvidenceOf for many results: it remembers hashes of rules and directories, which most results share. A nil one
-// remembers nothing. It is not safe for concurrent use.
+// Hasher is EvidenceOf for many results: it remembers hashes of rules and directories, which most results share. A nil
+// one remembers nothing. It is not safe for concurrent use.
 type Hasher struct {
 	rules map[string]uint64
 	dirs  map[string]dirHashes
@@ -132,8 +132,8 @@ func (e Evidence) Rung() string {
 	return RungMessage
 }
 
-// Key is the strongest evidence with rule and path, but without the place: by it the same finding is looked up on other refs.
-// Equal ones in a file have equal keys.
+// Key is the strongest evidence with rule and path, but without the place: by it the same finding is looked up on other
+// refs. Equal ones in a file have equal keys.
 func (e Evidence) Key() int64 { return int64(mix(e.Rule, e.Path, e.of(e.Rung()))) }
 
 // of is the evidence of one rung; 0 if there is none.

@@ -15,8 +15,8 @@ func (m *matcher) refuse(r int32, known []int32, rung, why string) {
 	}
 }
 
-// explain tells of each new result, and of each that was not joined by exact evidence, which other findings were considered:
-// those of the same rule in the same file that are left, and those with the same code elsewhere.
+// explain tells of each new result, and of each that was not joined by exact evidence, which other findings were
+// considered: those of the same rule in the same file that are left, and those with the same code elsewhere.
 func (m *matcher) explain() {
 	left := map[uint64][]int32{}
 	for k := range m.known {

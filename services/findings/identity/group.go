@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// group is all of equal evidence that is not joined yet, as indexes in the order of the file. Findings that are there come before
-// those that are gone.
+// group is all of equal evidence that is not joined yet, as indexes in the order of the file. Findings that are there
+// come before those that are gone.
 type group struct{ known, results []int32 }
 
 // table finds equal keys. It is used again for each pass, so that its memory is taken once.
@@ -62,9 +62,9 @@ func (t *table) reset(known, results int) {
 	t.of[sideKnown], t.of[sideResults] = sized(t.of[sideKnown], known), sized(t.of[sideResults], results)
 }
 
-// eachGroup yields the groups of what is not joined yet that have both findings and results, with one key for findings and one
-// for results; a key of 0 leaves out. It takes linear time but for the order within groups. The groups stay valid until the next
-// call.
+// eachGroup yields the groups of what is not joined yet that have both findings and results, with one key for findings
+// and one for results; a key of 0 leaves out. It takes linear time but for the order within groups. The groups stay
+// valid until the next call.
 func (m *matcher) eachGroup(knownKey, resultKey func(*Evidence) uint64, yield func(group)) {
 	if m.left != nil {
 		m.sweep()
@@ -178,7 +178,8 @@ func (m *matcher) open(g group) []int32 {
 	return g.known[:n]
 }
 
-// refine splits a group by finer evidence, yields the parts that have both findings and results, and returns what they left.
+// refine splits a group by finer evidence, yields the parts that have both findings and results, and returns what they
+// left.
 func (m *matcher) refine(g group, finer func(*Evidence) uint64, yield func(group)) group {
 	known, results := slices.Clone(g.known), slices.Clone(g.results)
 	ofKnown := func(k int32) uint64 { return finer(&m.known[k].Evidence) }

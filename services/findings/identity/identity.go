@@ -15,8 +15,8 @@ const Version = 2
 // namesVersion is the version of the forms of names, which stay what they were at birth.
 const namesVersion = 1
 
-// The rungs of the ladder, the strongest first: which evidence joined a result to a finding. The first five are exact: rule and
-// path are the same, too. In front of those that joined it in another file stands MovedFile or Moved.
+// The rungs of the ladder, the strongest first: which evidence joined a result to a finding. The first five are exact:
+// rule and path are the same, too. In front of those that joined it in another file stands MovedFile or Moved.
 const (
 	RungMatchBasedID    = "match_based_id"
 	RungToolFingerprint = "tool_fingerprint"
@@ -42,22 +42,23 @@ func Exact(rung string) bool {
 
 // Identity is what a finding is called that was never seen before.
 type Identity struct {
-	// Fingerprint is the name: 32 hexadecimal digits, unique among the results of one [Assigner], and equal for equal results on
-	// any ref.
+	// Fingerprint is the name: 32 hexadecimal digits, unique among the results of one [Assigner], and equal for equal
+	// results on any ref.
 	Fingerprint string
 	// Rung is the evidence that was used, one of the Rung constants.
 	Rung string
 	// Occurrence counts the results of equal evidence in file order, from 0.
 	Occurrence int
-	// SyntacticID is 32 hexadecimal digits over rule, path and code (the message where there is no code), and how many equal
-	// ones came before: it changes with any edit of the code.
+	// SyntacticID is 32 hexadecimal digits over rule, path and code (the message where there is no code), and how many
+	// equal ones came before: it changes with any edit of the code.
 	SyntacticID string
 	// MatchBasedID is the tool's, else 128 hexadecimal digits, an underscore and the occurrence.
 	MatchBasedID string
 }
 
-// Assigner gives names to the results of one analysis, which is one tool and category of one project and ref. Results have
-// to come in file order. It is not safe for concurrent use and takes about 16 bytes for each distinct piece of evidence.
+// Assigner gives names to the results of one analysis, which is one tool and category of one project and ref. Results
+// have to come in file order. It is not safe for concurrent use and takes about 16 bytes for each distinct piece of
+// evidence.
 type Assigner struct {
 	seen   occurrences
 	buffer []byte
@@ -66,8 +67,8 @@ type Assigner struct {
 // NewAssigner starts an analysis.
 func NewAssigner() *Assigner { return &Assigner{} }
 
-// Assign names the next result of a tool (its stable name, without its version). The same results in the same order always get
-// the same names.
+// Assign names the next result of a tool (its stable name, without its version). The same results in the same order
+// always get the same names.
 func (a *Assigner) Assign(tool string, e Text) Identity {
 	codeRung, codeEvidence := code(e)
 	rung, evidence := climb(e)

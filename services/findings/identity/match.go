@@ -32,8 +32,8 @@ type Join struct {
 	Known int
 	// Rung is the evidence that joined them; empty for a new one.
 	Rung string
-	// Considered are the findings that it could have been, at most five, where the join is not exact or there is none. The one
-	// that was chosen is the first.
+	// Considered are the findings that it could have been, at most five, where the join is not exact or there is none. The
+	// one that was chosen is the first.
 	Considered []Candidate
 }
 
@@ -45,9 +45,9 @@ type Candidate struct {
 	Rung, Refused string
 }
 
-// Match joins results with findings of the same tool and category, one to one, by the strongest evidence first. It gives one
-// Join for each result. The same arguments always give the same answer. Its cost grows with n log n at worst, and with n for a
-// report that has not changed.
+// Match joins results with findings of the same tool and category, one to one, by the strongest evidence first. It
+// gives one Join for each result. The same arguments always give the same answer. Its cost grows with n log n at worst,
+// and with n for a report that has not changed.
 func Match(known []Known, results []Evidence, o Options) []Join {
 	m := &matcher{
 		known: known, results: results, options: o,
@@ -89,7 +89,8 @@ func whole(e *Evidence) uint64 {
 // exactRungs are tried in the same file, the strongest first.
 var exactRungs = []string{RungMatchBasedID, RungToolFingerprint, RungCode, RungSnippet, RungMessage}
 
-// samePlace joins what has the same rule, the same file and the same evidence of one rung, though other evidence changed.
+// samePlace joins what has the same rule, the same file and the same evidence of one rung, though other evidence
+// changed.
 func (m *matcher) samePlace() {
 	for _, rung := range exactRungs {
 		key := func(e *Evidence) uint64 {
@@ -103,8 +104,8 @@ func (m *matcher) samePlace() {
 	}
 }
 
-// byKey joins groups of equal keys in two turns: those in which nothing has to be chosen come first, because they tell by how much
-// the lines of a file have moved; the others are told apart with that.
+// byKey joins groups of equal keys in two turns: those in which nothing has to be chosen come first, because they tell
+// by how much the lines of a file have moved; the others are told apart with that.
 func (m *matcher) byKey(knownKey, resultKey func(*Evidence) uint64, sure, others func(group)) {
 	var wait []group
 	m.eachGroup(knownKey, resultKey, func(g group) {
@@ -136,8 +137,8 @@ func (m *matcher) nothingToChoose(g group) bool {
 	return true
 }
 
-// alike joins a group one by one. Without a rung it is the strongest evidence at hand. Only the place of a finding that was there
-// is an anchor.
+// alike joins a group one by one. Without a rung it is the strongest evidence at hand. Only the place of a finding that
+// was there is an anchor.
 func (m *matcher) alike(g group, rung string) {
 	for i, k := range g.known {
 		m.join(k, g.results[i], rung)

@@ -37,8 +37,8 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
-// No report is expensive, whatever it is made of. The bound is far above what it takes, and far below what a quadratic step would.
-// It is one of computing: on a busy machine more time passes.
+// No report is expensive, whatever it is made of. The bound is far above what it takes, and far below what a quadratic
+// step would. It is one of computing: on a busy machine more time passes.
 func TestNoReportIsExpensive(t *testing.T) {
 	const n = 50_000
 	report := func(one func(i int) identity.Text) []identity.Text { return reportOf(n, one) }

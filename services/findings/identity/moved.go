@@ -32,8 +32,8 @@ func (m *matcher) movedFiles() {
 	m.drop()
 }
 
-// movedAlone joins single findings whose code went elsewhere while their file stayed: evidence that is left over once on either
-// side, and long enough to be no coincidence.
+// movedAlone joins single findings whose code went elsewhere while their file stayed: evidence that is left over once
+// on either side, and long enough to be no coincidence.
 func (m *matcher) movedAlone() {
 	before := m.filesBefore()
 	for _, rung := range []string{RungCode, RungSnippet} {
@@ -71,7 +71,8 @@ func (m *matcher) moveAlone(g group, before map[uint64]bool, rung string) {
 	}
 }
 
-// leftItsPlace says that a finding is certainly not where it was: the scan looked there, or knows that the file is gone.
+// leftItsPlace says that a finding is certainly not where it was: the scan looked there, or knows that the file is
+// gone.
 func (m *matcher) leftItsPlace(k int32) bool {
 	return m.options.LookedAt != nil && !m.options.Skipped[m.known[k].Path]
 }

@@ -3,8 +3,8 @@ package identity
 // maxCells bounds the table of nearest.
 const maxCells = 1 << 16
 
-// nearest pairs all of the shorter list with some of the longer one, keeping the order of both sorted lists, such that the sum of
-// distances is least. Of long lists those on equal lines are paired, then the others greedily.
+// nearest pairs all of the shorter list with some of the longer one, keeping the order of both sorted lists, such that
+// the sum of distances is least. Of long lists those on equal lines are paired, then the others greedily.
 func nearest(left, right []spot) []couple {
 	if len(left) > len(right) {
 		all := nearest(right, left)
@@ -48,7 +48,8 @@ func far(a, b spot) int64 {
 	return d
 }
 
-// nearestOfMany takes equal lines first, and then for each of the rest of left the nearest of the rest of right that leaves enough.
+// nearestOfMany takes equal lines first, and then for each of the rest of left the nearest of the rest of right that
+// leaves enough.
 func nearestOfMany(left, right []spot) []couple {
 	var all []couple
 	var restLeft, restRight []int

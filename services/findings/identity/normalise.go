@@ -18,8 +18,8 @@ func matchBase(id string) string {
 	return id[:cut]
 }
 
-// ownLines leaves only the matched lines of a snippet that shows its neighbours, too, with a number before each line. Other
-// snippets stay as they are.
+// ownLines leaves only the matched lines of a snippet that shows its neighbours, too, with a number before each line.
+// Other snippets stay as they are.
 func ownLines(snippet string, first, last int) string {
 	if snippet == "" || !strings.ContainsAny(snippet[:1], " \t0123456789") {
 		return snippet
@@ -72,9 +72,9 @@ func specific(snippet string) bool {
 // quoted finds what a message quotes.
 var quoted = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`")
 
-// shape is code with its strings, numbers and free names replaced: what is called, and the fields that are selected, stay. A
-// variable may be renamed without changing it. The code has its white space collapsed. It is written out, because every result
-// comes this way, and expressions took most of the time.
+// shape is code with its strings, numbers and free names replaced: what is called, and the fields that are selected,
+// stay. A variable may be renamed without changing it. The code has its white space collapsed. It is written out,
+// because every result comes this way, and expressions took most of the time.
 func shape(code string) string {
 	b := make([]byte, 0, len(code))
 	var open [128]bool // quotes that nothing closes: they are looked for once
@@ -144,8 +144,8 @@ func nameRune(r rune) bool {
 		r >= utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsNumber(r))
 }
 
-// messageShape is a message without what it quotes and without names: words that look like a name in a program rather than a word
-// of a language.
+// messageShape is a message without what it quotes and without names: words that look like a name in a program rather
+// than a word of a language.
 func messageShape(message string) string {
 	if strings.ContainsAny(message, "\"'`") {
 		message = quoted.ReplaceAllString(message, `""`)

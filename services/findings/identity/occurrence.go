@@ -2,9 +2,9 @@ package identity
 
 import "encoding/binary"
 
-// occurrences counts how often evidence was met before. Nearly all of it is met once: that takes eight bytes and some room, in
-// tables that grow one by one. Two different pieces that begin with the same 64 bits of their SHA-256 would be counted together,
-// which gives one of them another name than it could have.
+// occurrences counts how often evidence was met before. Nearly all of it is met once: that takes eight bytes and some
+// room, in tables that grow one by one. Two different pieces that begin with the same 64 bits of their SHA-256 would be
+// counted together, which gives one of them another name than it could have.
 type occurrences struct {
 	tables [1 << tableBits]occurrenceTable
 	more   map[uint64]int // of what was met more than once

@@ -8,8 +8,8 @@ import (
 // filePair is a file before and after.
 type filePair struct{ from, to uint64 }
 
-// filePairs are the files that moved: said by equal contents, or seen by what they have in common. No file is in two pairs as a
-// source, nor as a target.
+// filePairs are the files that moved: said by equal contents, or seen by what they have in common. No file is in two
+// pairs as a source, nor as a target.
 func (m *matcher) filePairs() (pairs []filePair) {
 	from, to := map[uint64]bool{}, map[uint64]bool{}
 	take := func(p filePair) {
@@ -65,8 +65,8 @@ type entry struct {
 type vote struct {
 	from, to *leftIn
 	common   int
-	// kinds is of how many kinds that is, strong that one of them is not weak; together is how many moved by the same number of
-	// lines, and unmoved how many are on the same line.
+	// kinds is of how many kinds that is, strong that one of them is not weak; together is how many moved by the same
+	// number of lines, and unmoved how many are on the same line.
 	kinds, together, unmoved int
 	strong                   bool
 }
@@ -94,8 +94,8 @@ func first(a, b bool) int {
 	return 1
 }
 
-// enough says whether two files have enough in common to be one that moved. A file that is still there can only have been split:
-// then most of the new file must come from it.
+// enough says whether two files have enough in common to be one that moved. A file that is still there can only have
+// been split: then most of the new file must come from it.
 func (v vote) enough(gone, renamed bool) bool {
 	sameName := v.from.base == v.to.base
 	// Weak evidence needs company: different pieces, or the same places, or the name.

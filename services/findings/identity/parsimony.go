@@ -2,7 +2,8 @@ package identity
 
 import "math/bits"
 
-// What explains the places of equal hits at the least cost. One place with many edited lines is as likely as several with few.
+// What explains the places of equal hits at the least cost. One place with many edited lines is as likely as several
+// with few.
 const (
 	siteCost   = 500  // lines were inserted or deleted at one place
 	doubleCost = 150  // twice as many lines were
@@ -12,12 +13,14 @@ const (
 	maxLines   = 20   // of equally likely explanations that with fewer lines is taken, up to so many
 )
 
-// maxSteps bounds the work of parsimony for each hit of a group, so that all groups of a report together cost linear time.
+// maxSteps bounds the work of parsimony for each hit of a group, so that all groups of a report together cost linear
+// time.
 const maxSteps = 512
 
-// parsimony pairs all of the shorter list with some of the longer one, keeping the order of both sorted lists, such that the fewest
-// edits explain it: where lines were inserted or deleted, the distance between neighbours changes, and hits come or go. The lists
-// lie between two anchors; the beginning of the file is one, too, but its end is not known. Long lists are paired by nearness.
+// parsimony pairs all of the shorter list with some of the longer one, keeping the order of both sorted lists, such
+// that the fewest edits explain it: where lines were inserted or deleted, the distance between neighbours changes, and
+// hits come or go. The lists lie between two anchors; the beginning of the file is one, too, but its end is not known.
+// Long lists are paired by nearness.
 func parsimony(known, results []spot, above anchor, below *anchor) []couple {
 	if len(known) == 0 || len(results) == 0 {
 		return nil
@@ -60,8 +63,8 @@ type puzzle struct {
 	last        *couples
 }
 
-// solve fills a table: cost[i*spare+d] is the least for the first i+1 of the shorter list, the last of them paired with the i+d-th
-// of the longer one.
+// solve fills a table: cost[i*spare+d] is the least for the first i+1 of the shorter list, the last of them paired with
+// the i+d-th of the longer one.
 func (p puzzle) solve() []couple {
 	n, spare := len(p.short), len(p.long)-len(p.short)+1
 	cost, from := make([]int32, n*spare), make([]int32, n*spare)
@@ -102,8 +105,8 @@ func (p puzzle) solve() []couple {
 	return all
 }
 
-// step is what it costs to go from one pair to the next, where so many of the longer list lie between, and the way in the longer
-// list is more by so many lines.
+// step is what it costs to go from one pair to the next, where so many of the longer list lie between, and the way in
+// the longer list is more by so many lines.
 func step(skipped int, more int64) int32 {
 	cost := int32(0)
 	if more != 0 {

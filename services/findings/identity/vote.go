@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// maxHolders is in how many new files evidence may be that tells something. Evidence that is in more counts only among files of
-// the same name.
+// maxHolders is in how many new files evidence may be that tells something. Evidence that is in more counts only among
+// files of the same name.
 const maxHolders = 16
 
 // holders are the new files by their evidence.

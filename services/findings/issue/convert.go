@@ -45,8 +45,8 @@ type analysis struct {
 	feedback *findingsv1.IssueAutotriageFeedback
 }
 
-// Convert makes issues of whole rows, in their order, with six queries for any number of them. What was deleted meanwhile
-// is shown as empty. The activity history is not part of it.
+// Convert makes issues of whole rows, in their order, with six queries for any number of them. What was deleted
+// meanwhile is shown as empty. The activity history is not part of it.
 func Convert(ctx context.Context, db *ent.Client, rows []*ent.Finding) ([]*findingsv1.Issue, error) {
 	if len(rows) == 0 {
 		return nil, nil

@@ -17,9 +17,9 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Where gives the conditions that choose what the filter chooses, in the deployment of the context; a nil filter chooses
-// all findings of projects that are not archived. now is what relative times count from. Ids that are none are an
-// INVALID_ARGUMENT that names the field.
+// Where gives the conditions that choose what the filter chooses, in the deployment of the context; a nil filter
+// chooses all findings of projects that are not archived. now is what relative times count from. Ids that are none are
+// an INVALID_ARGUMENT that names the field.
 func Where(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) ([]predicate.Finding, error) {
 	deploymentID, ok := tenant.FromContext(ctx)
 	if !ok {
@@ -112,8 +112,8 @@ func (c *conditions) either(options []predicate.Finding) {
 	}
 }
 
-// manyOptions is from where on options are joined in halves: SQLite refuses an expression that is deeper than 1,000, as so many
-// options behind each other are.
+// manyOptions is from where on options are joined in halves: SQLite refuses an expression that is deeper than 1,000, as
+// so many options behind each other are.
 const manyOptions = 100
 
 func anyOption(options []predicate.Finding) predicate.Finding {

@@ -61,7 +61,8 @@ type condition struct {
 	means func(f fact) bool
 }
 
-// drawCondition draws a field of the filter with a value. Each meaning is written from the contract, without SQL in mind.
+// drawCondition draws a field of the filter with a value. Each meaning is written from the contract, without SQL in
+// mind.
 func drawCondition(t *rapid.T, facts []fact) condition {
 	pick := func(of []string) []string {
 		return rapid.SliceOfNDistinct(rapid.SampledFrom(of), 1, 2, rapid.ID[string]).Draw(t, "values")

@@ -47,10 +47,10 @@ func New(deploymentID int64, state, reason, note string) Decision {
 	return Decision{DeploymentID: deploymentID, State: state, Reason: reason, Note: note, At: store.Now()}
 }
 
-// Apply stores the decision about chosen findings of one issue type, and about the same findings on other refs where it is
-// of a kind that all refs share. It records an event for each finding that it changes. The caller holds the findings'
-// projects (see store.Write; on PostgreSQL by locking their rows). It returns the ids of the findings that were decided
-// about and that a list may show.
+// Apply stores the decision about chosen findings of one issue type, and about the same findings on other refs where it
+// is of a kind that all refs share. It records an event for each finding that it changes. The caller holds the
+// findings' projects (see store.Write; on PostgreSQL by locking their rows). It returns the ids of the findings that
+// were decided about and that a list may show.
 func (d Decision) Apply(ctx context.Context, st *store.Store, tx *ent.Tx, issueType string, chosen []int64) (triaged []int64, err error) {
 	all, triaged := chosen, chosen
 	if err := st.PlanByIndexes(ctx, tx); err != nil {
@@ -114,7 +114,8 @@ func (d Decision) changes() (condition string, args []any) {
 }
 
 // record writes the events with one INSERT … SELECT. Findings that were not chosen themselves have a kind of their own.
-// No policy covers the statement, so it repeats which projects the caller may decide about; the plus is explained at tenant.ByKey.
+// No policy covers the statement, so it repeats which projects the caller may decide about; the plus is explained at
+// tenant.ByKey.
 func (d Decision) record(ctx context.Context, st *store.Store, tx *ent.Tx, chosen, all []int64) error {
 	changed, changedArgs := d.changes()
 	kind, to := "noted", "status"

@@ -34,9 +34,10 @@ func twins(ctx context.Context, tx *ent.Tx, deploymentID int64, issueType string
 	return all, shown, nil
 }
 
-// twinsOneByOne reads the findings of the same identities in three steps that cannot change places, whatever the database knows of
-// the table: the chosen ones by their ids, their identities, and each of these in the index by identity. A join it may do the other way
-// round: PostgreSQL then looks for the chosen ones for each finding of the project, which takes a minute for fifty in one of 30,000.
+// twinsOneByOne reads the findings of the same identities in three steps that cannot change places, whatever the
+// database knows of the table: the chosen ones by their ids, their identities, and each of these in the index by
+// identity. A join it may do the other way round: PostgreSQL then looks for the chosen ones for each finding of the
+// project, which takes a minute for fifty in one of 30,000.
 func twinsOneByOne(deploymentID int64, chosen []int64) func(*entsql.Selector) {
 	return func(s *entsql.Selector) {
 		table := entsql.Dialect(s.Dialect()).Table(finding.Table)
@@ -55,8 +56,8 @@ func twinsOneByOne(deploymentID int64, chosen []int64) func(*entsql.Selector) {
 	}
 }
 
-// eachInOrder reads them on PostgreSQL, which has no INDEXED BY: that index alone gives the refs of an identity in order (see
-// store.PlanByIndexes).
+// eachInOrder reads them on PostgreSQL, which has no INDEXED BY: that index alone gives the refs of an identity in
+// order (see store.PlanByIndexes).
 func eachInOrder(deploymentID int64, identities *entsql.Selector) *entsql.Selector {
 	table := entsql.Dialect(dialect.Postgres).Table(finding.Table)
 	each := entsql.Dialect(dialect.Postgres).Select().From(table).Where(entsql.And(

@@ -14,8 +14,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Amend changes the content of a finding under the lock that imports and triage take too, so that neither loses what the
-// other writes. The finding may be gone: then it is ent's not-found error.
+// Amend changes the content of a finding under the lock that imports and triage take too, so that neither loses what
+// the other writes. The finding may be gone: then it is ent's not-found error.
 func Amend(ctx context.Context, st *store.Store, tx *ent.Tx, id int64, change func(*storev1.FindingContent, *ent.FindingUpdate)) error {
 	row, err := lock(ctx, st, tx, id)
 	if err != nil {

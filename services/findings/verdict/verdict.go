@@ -58,9 +58,9 @@ type Verdict struct {
 	ContentHash int64
 }
 
-// Apply stores a verdict, and reports whether it changed the triage of the finding. It takes part in the transaction, in
-// which it locks the finding's project first. A finding that is not there (or not visible) is ent's not-found error. The
-// same verdict again changes nothing and makes no event.
+// Apply stores a verdict, and reports whether it changed the triage of the finding. It takes part in the transaction,
+// in which it locks the finding's project first. A finding that is not there (or not visible) is ent's not-found error.
+// The same verdict again changes nothing and makes no event.
 func Apply(ctx context.Context, st *store.Store, tx *ent.Tx, v Verdict) (applied bool, err error) {
 	if v.Value != "" && v.Value != TruePositive && v.Value != FalsePositive {
 		return false, fmt.Errorf("%w, got %.40q", ErrUnknownVerdict, v.Value)

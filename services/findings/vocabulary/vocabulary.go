@@ -1,4 +1,5 @@
-// Package vocabulary has the words of the API for findings that all who read reports and all who tell of findings share.
+// Package vocabulary has the words of the API for findings that all who read reports and all who tell of findings
+// share.
 package vocabulary
 
 // The products that findings belong to: their issue types.

@@ -6,8 +6,8 @@ import (
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 )
 
-// actions are the permissions inside a deployment in words for user interfaces, each <what>:<deed>. They are part of the
-// API: never change one.
+// actions are the permissions inside a deployment in words for user interfaces, each <what>:<deed>. They are part of
+// the API: never change one.
 var actions = []struct {
 	permission optionsv1.Permission
 	word       string

@@ -50,9 +50,9 @@ type FirstStart struct {
 	TokenHint string
 }
 
-// Bootstrap gives an empty store its first deployment, an administrator and an API token that can do everything. It returns
-// nil when the store has a deployment already. Nodes that start at once on one store create one set, and one of them
-// returns it. Errors: INVALID_ARGUMENT naming the option, whether or not the store is empty.
+// Bootstrap gives an empty store its first deployment, an administrator and an API token that can do everything. It
+// returns nil when the store has a deployment already. Nodes that start at once on one store create one set, and one of
+// them returns it. Errors: INVALID_ARGUMENT naming the option, whether or not the store is empty.
 func Bootstrap(ctx context.Context, st *store.Store, o BootstrapOptions) (*FirstStart, error) {
 	o, err := o.complete()
 	if err != nil {

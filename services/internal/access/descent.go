@@ -42,8 +42,8 @@ func (t *Tokens) Revoke(ctx context.Context, deploymentID, tokenID int64) error 
 	})
 }
 
-// Lock reads tokens that are not revoked, in the order of their ids, and keeps other transactions from revoking them and
-// from making tokens by them until this one ends.
+// Lock reads tokens that are not revoked, in the order of their ids, and keeps other transactions from revoking them
+// and from making tokens by them until this one ends.
 func (t *Tokens) Lock(ctx context.Context, tx *ent.Tx, which ...predicate.Token) ([]*ent.Token, error) {
 	query := tx.Token.Query().Where(token.RevokedAtIsNil()).Where(which...).Order(token.ByID())
 	if t.st.Postgres() {
@@ -52,10 +52,10 @@ func (t *Tokens) Lock(ctx context.Context, tx *ent.Tx, which ...predicate.Token)
 	return query.All(ctx)
 }
 
-// RevokeAll ends tokens that Lock has returned, and all their descendants, and returns those that it ended, as they were.
-// Look-ups of tokens know nothing about parents: what has to end is marked here. It goes generation by generation, since a
-// token that makes another one holds its own row meanwhile (see withinToken): either the child is seen here, or its maker
-// sees that it was revoked.
+// RevokeAll ends tokens that Lock has returned, and all their descendants, and returns those that it ended, as they
+// were. Look-ups of tokens know nothing about parents: what has to end is marked here. It goes generation by
+// generation, since a token that makes another one holds its own row meanwhile (see withinToken): either the child is
+// seen here, or its maker sees that it was revoked.
 func (t *Tokens) RevokeAll(ctx context.Context, tx *ent.Tx, rows []*ent.Token) (ended []*ent.Token, err error) {
 	now := store.Micros(t.now())
 	for len(rows) > 0 {

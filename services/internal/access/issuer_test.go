@@ -281,8 +281,8 @@ func TestUnknownKeyIDsReadTheStoreOnceASecond(t *testing.T) {
 	}
 }
 
-// TestRevokedKeys: after a rotation that revokes, no node takes a token of an older key, although the public keys are in
-// the memory of each; what was minted since is good.
+// TestRevokedKeys: after a rotation that revokes, no node takes a token of an older key, although the public keys are
+// in the memory of each; what was minted since is good.
 func TestRevokedKeys(t *testing.T) {
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		a := newServer(t, st)

@@ -16,9 +16,9 @@ import (
 // maxSubject is the longest subject in characters (OpenID Connect Core, 2).
 const maxSubject = 255
 
-// Link lets a user sign in with an identity of an OpenID Connect issuer, in the transaction of tx, whose context acts for
-// the server itself. It is an act of who runs the server; no sign-in does it. The audit trails of all deployments of the
-// user tell of it, or of fallback when there is none.
+// Link lets a user sign in with an identity of an OpenID Connect issuer, in the transaction of tx, whose context acts
+// for the server itself. It is an act of who runs the server; no sign-in does it. The audit trails of all deployments
+// of the user tell of it, or of fallback when there is none.
 //
 // Errors: NOT_FOUND for the user; INVALID_ARGUMENT; FAILED_PRECONDITION for the local administrator, for a user who has
 // another identity, and for an identity that another user has.
@@ -55,8 +55,8 @@ func Link(ctx context.Context, tx *ent.Tx, email, issuer, subject string, fallba
 	return after, auditLink(ctx, tx, row, after, fallback)
 }
 
-// Unlink takes the identity from a user, who then signs in through no issuer. Whoever has the identity is a stranger from
-// the next call on. Errors: NOT_FOUND for the user; FAILED_PRECONDITION for one without an identity.
+// Unlink takes the identity from a user, who then signs in through no issuer. Whoever has the identity is a stranger
+// from the next call on. Errors: NOT_FOUND for the user; FAILED_PRECONDITION for one without an identity.
 func Unlink(ctx context.Context, tx *ent.Tx, email string, fallback int64) (*ent.User, error) {
 	if err := serialize(ctx, tx, usersLock); err != nil {
 		return nil, err

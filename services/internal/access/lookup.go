@@ -106,8 +106,8 @@ type userRow struct {
 	DeploymentName stdsql.NullString `sql:"deployment_name"`
 }
 
-// signedBy is the condition that the server still has the key with this id. Every node keeps public keys in memory for a
-// while: this makes a key that was revoked useless at once, without another query.
+// signedBy is the condition that the server still has the key with this id. Every node keeps public keys in memory for
+// a while: this makes a key that was revoked useless at once, without another query.
 func signedBy(keyID string) predicate.User {
 	return func(s *sql.Selector) {
 		k := sql.Table(signingkey.Table)

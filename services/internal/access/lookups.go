@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	// lookupPatience is how long a call waits for a look-up that it shares with others before it looks up the token itself; one
-	// that has less than twice as long to live waits for half of that.
+	// lookupPatience is how long a call waits for a look-up that it shares with others before it looks up the token
+	// itself; one that has less than twice as long to live waits for half of that.
 	lookupPatience = time.Second
 	// lookupTimeout ends a shared look-up; one that is made for one call ends with it.
 	lookupTimeout = 10 * time.Second
 )
 
-// lookups finds tokens. Calls that come with a token while it is looked up for another one share the look-up after it: that one
-// begins when all of them have come, so that nobody is told what was true before he asked. Under load most calls of a busy
-// token share one, and the database is asked a fraction of the times. Who gets none, because it fails or takes too long, makes
-// his own, so that no call fails by another one's, and who comes after that does not wait for one that hangs.
+// lookups finds tokens. Calls that come with a token while it is looked up for another one share the look-up after it:
+// that one begins when all of them have come, so that nobody is told what was true before he asked. Under load most
+// calls of a busy token share one, and the database is asked a fraction of the times. Who gets none, because it fails
+// or takes too long, makes his own, so that no call fails by another one's, and who comes after that does not wait for
+// one that hangs.
 type lookups struct {
 	find    func(ctx context.Context, hash []byte) (*tokenRow, error)
 	mu      sync.Mutex
@@ -85,7 +86,8 @@ func patienceOf(ctx context.Context) time.Duration {
 	return lookupPatience
 }
 
-// leave has later calls begin anew while one of these look-ups is under way. Who waits for it already gets it when it ends.
+// leave has later calls begin anew while one of these look-ups is under way. Who waits for it already gets it when it
+// ends.
 func (l *lookups) leave(key [sha256.Size]byte, late ...*lookup) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,8 +96,8 @@ func (l *lookups) leave(key [sha256.Size]byte, late ...*lookup) {
 	}
 }
 
-// share makes a look-up for all who wait for it, and then the next one, until nobody waits. It keeps nothing of the call that
-// began it alive.
+// share makes a look-up for all who wait for it, and then the next one, until nobody waits. It keeps nothing of the
+// call that began it alive.
 func (l *lookups) share(key [sha256.Size]byte, this *lookup) {
 	for this != nil {
 		this.row, this.err = l.findShared(key[:])

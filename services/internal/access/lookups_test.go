@@ -65,7 +65,8 @@ func TestLookupsAreShared(t *testing.T) {
 	})
 }
 
-// TestLookupsThatFail has a look-up fail, never end or panic: that is felt by the call that made it, and by no other one.
+// TestLookupsThatFail has a look-up fail, never end or panic: that is felt by the call that made it, and by no other
+// one.
 func TestLookupsThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := func(ctx context.Context) (*tokenRow, error) { return nil, errors.New("broken") }
@@ -126,7 +127,8 @@ func TestLookupsThatFail(t *testing.T) {
 	})
 }
 
-// TestLookupThatHangs holds up those who came while it was young, for a moment; not who has little time, nor who comes later.
+// TestLookupThatHangs holds up those who came while it was young, for a moment; not who has little time, nor who comes
+// later.
 func TestLookupThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made int
@@ -197,8 +199,8 @@ func TestLookupThatIsLate(t *testing.T) {
 	})
 }
 
-// TestRevocationUnderLoad revokes a token that many use: whoever comes after that is refused, although others wait for look-ups that
-// began before.
+// TestRevocationUnderLoad revokes a token that many use: whoever comes after that is refused, although others wait for
+// look-ups that began before.
 func TestRevocationUnderLoad(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {

@@ -84,9 +84,9 @@ func (p *OIDC) update(ctx context.Context, tx *ent.Tx, who *Principal, row *ent.
 	return p.syncTeams(ctx, tx, who.ID, given)
 }
 
-// syncTeams puts a user into the teams that a claim gives, and out of the others that the claim could give. Teams that the
-// map does not name are for people to fill. The role of a member who is in the team already stays: managers are made by
-// people. A team that the map names and nobody has made is left out; the doctor command finds it.
+// syncTeams puts a user into the teams that a claim gives, and out of the others that the claim could give. Teams that
+// the map does not name are for people to fill. The role of a member who is in the team already stays: managers are
+// made by people. A team that the map names and nobody has made is left out; the doctor command finds it.
 func (p *OIDC) syncTeams(ctx context.Context, tx *ent.Tx, userID int64, given Entitlement) error {
 	named := p.signIn.Claims.Teams()
 	if len(named) == 0 {

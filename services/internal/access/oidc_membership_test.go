@@ -34,7 +34,8 @@ func (s *server) invite(t *testing.T, deploymentID int64, email string) {
 	})
 }
 
-// The defect: every stranger whom the issuer knew became a member, and with the default role of a deployment an administrator.
+// The defect: every stranger whom the issuer knew became a member, and with the default role of a deployment an
+// administrator.
 func TestOIDCStrangersStayOutside(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {

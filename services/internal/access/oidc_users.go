@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// usersLock names the row that serializes the taking in of users; see [serialize]. The first requests of a new user come
-	// together, and each of the queries below must see what the others did.
+	// usersLock names the row that serializes the taking in of users; see [serialize]. The first requests of a new user
+	// come together, and each of the queries below must see what the others did.
 	usersLock = "users_lock"
 	// maxEmail is the longest e-mail address in bytes (RFC 5321).
 	maxEmail = 254
@@ -33,8 +33,8 @@ const (
 	auditSignIn = "oidc/sign-in"
 )
 
-// user finds the user of a verified ID token by issuer and subject, or takes in a new one. Nothing else makes an identity
-// a user: an e-mail address, even a verified one, belongs to another person tomorrow.
+// user finds the user of a verified ID token by issuer and subject, or takes in a new one. Nothing else makes an
+// identity a user: an e-mail address, even a verified one, belongs to another person tomorrow.
 func (p *OIDC) user(ctx context.Context, who *identity) (*Principal, error) {
 	known := user.And(user.Issuer(p.issuer), user.Subject(who.Subject))
 	found, err := findUser(ctx, p.st, known)
@@ -101,8 +101,8 @@ func (p *OIDC) takeIn(ctx context.Context, who *identity, known predicate.User) 
 	})
 }
 
-// entries are the deployments that an unknown identity may join, at least one. Errors: PERMISSION_DENIED saying why there
-// is none.
+// entries are the deployments that an unknown identity may join, at least one. Errors: PERMISSION_DENIED saying why
+// there is none.
 func (p *OIDC) entries(ctx context.Context, db *ent.Client, who *identity) ([]entry, error) {
 	email, verified := who.verifiedEmail()
 	if verified {
@@ -111,7 +111,8 @@ func (p *OIDC) entries(ctx context.Context, db *ent.Client, who *identity) ([]en
 			return nil, err
 		}
 		if taken {
-			// A local user, or one with another identity. An address that was given to a new person must not open the old one's account.
+			// A local user, or one with another identity. An address that was given to a new person must not open the old one's
+			// account.
 			return nil, apierr.PermissionDenied("the e-mail address %s belongs to a user with another identity: an administrator of the server "+
 				"links the two with palisade user link --email ADDRESS --subject SUBJECT; the subject is %s", email, apierr.Quote(who.Subject))
 		}
@@ -143,8 +144,8 @@ func (p *OIDC) entries(ctx context.Context, db *ent.Client, who *identity) ([]en
 	return entries, nil
 }
 
-// admit adds the first deployment, if the identity may join it without an invitation (contract facts, 3.15). What a claim
-// says goes before the role of those who are invited.
+// admit adds the first deployment, if the identity may join it without an invitation (contract facts, 3.15). What a
+// claim says goes before the role of those who are invited.
 func (p *OIDC) admit(entries []entry, first *ent.Deployment, who *identity) []entry {
 	e := entry{deployment: first, role: Role(first.DefaultRole)}
 	switch p.signIn.Admission {
@@ -239,7 +240,8 @@ func (p *OIDC) shown(userID int64, email string, role Role) *deploymentsv1.Deplo
 	}
 }
 
-// verifiedEmail is the address of an identity, if the issuer has verified it. That of the local administrator is nobody's.
+// verifiedEmail is the address of an identity, if the issuer has verified it. That of the local administrator is
+// nobody's.
 func (who *identity) verifiedEmail() (email string, ok bool) {
 	email = normalEmail(who.Email)
 	at := strings.LastIndexByte(email, '@')

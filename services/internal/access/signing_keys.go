@@ -64,8 +64,8 @@ func (i *Issuer) makeFirstKey(ctx context.Context) error {
 }
 
 // Rotate makes a new key, which signs from now on, and returns its id. The old ones verify until the tokens that they
-// signed have expired; those retired before that are deleted. With revoke all old ones are deleted: the tokens that they
-// signed are refused from the next request on, by every node.
+// signed have expired; those retired before that are deleted. With revoke all old ones are deleted: the tokens that
+// they signed are refused from the next request on, by every node.
 func (i *Issuer) Rotate(ctx context.Context, revoke bool) (keyID string, err error) {
 	err = i.st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		if err := serialize(ctx, tx, signingKeysLock); err != nil {

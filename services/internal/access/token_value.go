@@ -50,8 +50,8 @@ func hashToken(value string) []byte {
 func tokenHint(value string) string { return value[max(0, len(value)-4):] }
 
 // CheckTokenValue says whether a value that the operator chose (PALISADE_BOOTSTRAP_TOKEN) can be a token: 20 to 256
-// visible ASCII characters that are not trivial to guess and could not be mistaken for a JSON Web Token. The error never
-// quotes the value.
+// visible ASCII characters that are not trivial to guess and could not be mistaken for a JSON Web Token. The error
+// never quotes the value.
 func CheckTokenValue(value string) error {
 	switch {
 	case len(value) < minGivenToken || len(value) > maxGivenToken:
@@ -70,8 +70,8 @@ func CheckTokenValue(value string) error {
 	}
 }
 
-// isRepetitive reports values such as aaaaaaaa and passw0rdpassw0rd. It measures no entropy: it finds what people type who
-// only want to get past the minimal length.
+// isRepetitive reports values such as aaaaaaaa and passw0rdpassw0rd. It measures no entropy: it finds what people type
+// who only want to get past the minimal length.
 func isRepetitive(value string) bool {
 	distinct := map[byte]bool{}
 	for i := range len(value) {

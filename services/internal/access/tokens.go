@@ -51,8 +51,8 @@ type TokenSpec struct {
 	parentID int64
 }
 
-// LeastRole is the least role with which scopes are of use: with that of the Web API alone a token can read with the lowest of
-// all, the others let it change something.
+// LeastRole is the least role with which scopes are of use: with that of the Web API alone a token can read with the
+// lowest of all, the others let it change something.
 func LeastRole(scopes []Scope) Role {
 	if slices.ContainsFunc(scopes, func(s Scope) bool { return s != ScopeWebAPI }) {
 		return RoleMember
@@ -60,8 +60,8 @@ func LeastRole(scopes []Scope) Role {
 	return RoleReadOnly
 }
 
-// CheckScopeRole refuses an administrator without the scope of the Web API: nothing that the other scopes open needs more than
-// the role of a member, and tokens in pipelines are the ones that leak. Errors: INVALID_ARGUMENT.
+// CheckScopeRole refuses an administrator without the scope of the Web API: nothing that the other scopes open needs
+// more than the role of a member, and tokens in pipelines are the ones that leak. Errors: INVALID_ARGUMENT.
 func CheckScopeRole(scopes []Scope, role Role) error {
 	if role != RoleAdmin || slices.Contains(scopes, ScopeWebAPI) {
 		return nil
@@ -107,11 +107,11 @@ func (t *Tokens) Create(ctx context.Context, spec TokenSpec) (*ent.Token, string
 	return row, value, nil
 }
 
-// CreateAs makes a token for a caller, in the transaction of tx. The token can do no more than the caller can: spec.Role
-// is at most role, the caller's own in the deployment. One that a token makes has that as its parent: it opens nothing
-// that its parent does not, expires no later, and is revoked with it. UserID is set to the caller's. The value is not kept
-// and cannot be shown again.
-// Errors: INVALID_ARGUMENT naming the field; PERMISSION_DENIED for a token mightier than the caller.
+// CreateAs makes a token for a caller, in the transaction of tx. The token can do no more than the caller can:
+// spec.Role is at most role, the caller's own in the deployment. One that a token makes has that as its parent: it
+// opens nothing that its parent does not, expires no later, and is revoked with it. UserID is set to the caller's. The
+// value is not kept and cannot be shown again. Errors: INVALID_ARGUMENT naming the field; PERMISSION_DENIED for a token
+// mightier than the caller.
 func (t *Tokens) CreateAs(ctx context.Context, tx *ent.Tx, caller *Principal, role Role, spec TokenSpec) (*ent.Token, string, error) {
 	if err := t.check(spec); err != nil {
 		return nil, "", err

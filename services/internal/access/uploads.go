@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Uploads limits to which projects a caller sends results: those of the teams of a user, and those that no team has and whose
-// first report came from the same user.
+// Uploads limits to which projects a caller sends results: those of the teams of a user, and those that no team has and
+// whose first report came from the same user.
 type Uploads struct {
 	UserID int64
 	teams  []int64
 }
 
-// Into reports whether results of a project are taken. teams are those that the project is in, creatorID is whose upload made
-// it, if it was a caller with this limit.
+// Into reports whether results of a project are taken. teams are those that the project is in, creatorID is whose
+// upload made it, if it was a caller with this limit.
 func (u *Uploads) Into(teams []int64, creatorID *int64) bool {
 	if len(teams) == 0 {
 		return creatorID != nil && *creatorID == u.UserID

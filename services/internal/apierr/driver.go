@@ -32,7 +32,8 @@ const (
 // fullRetry is when a change may be tried again that found no room on a disk.
 const fullRetry = time.Minute
 
-// mapDriver knows the errors of both databases and of a full disk. None of their texts leaves: they name tables and values.
+// mapDriver knows the errors of both databases and of a full disk. None of their texts leaves: they name tables and
+// values.
 func mapDriver(err error) *Error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return full(err)
@@ -41,7 +42,8 @@ func mapDriver(err error) *Error {
 	if errors.As(err, &lite) {
 		return mapSQLite(lite, err)
 	}
-	// Before what the server said of it: it may refuse a password, or the name of the database, and that is no fault of the call.
+	// Before what the server said of it: it may refuse a password, or the name of the database, and that is no fault of
+	// the call.
 	if connecting(err) {
 		return unavailable(err, textDown)
 	}
@@ -54,7 +56,8 @@ func mapDriver(err error) *Error {
 	return nil
 }
 
-// SQLState is the code of five characters with which PostgreSQL, or a pooler before it, refused a statement; "" for any other error.
+// SQLState is the code of five characters with which PostgreSQL, or a pooler before it, refused a statement; "" for any
+// other error.
 func SQLState(err error) string {
 	var post *pgconn.PgError
 	if errors.As(err, &post) {
@@ -69,8 +72,8 @@ func connecting(err error) bool {
 	return errors.As(err, &connect)
 }
 
-// lostConnection reports whether a connection ended in the middle of a question, as when PostgreSQL or a pooler restarts: their driver
-// passes on what the network said. What talks to other machines has errors of its own.
+// lostConnection reports whether a connection ended in the middle of a question, as when PostgreSQL or a pooler
+// restarts: their driver passes on what the network said. What talks to other machines has errors of its own.
 func lostConnection(err error) bool {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, pgconn.ErrConnClosed) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || chainHas(err, "*pgconn.connLockError") {
@@ -90,7 +93,8 @@ func IsCorrupt(err error) bool {
 	return errors.As(err, &lite) && (lite.Code == sqlite3.ErrCorrupt || lite.Code == sqlite3.ErrNotADB)
 }
 
-// IsBusy reports an error of a database that others use just now: a SQLite file that somebody has locked, or a row, or all connections.
+// IsBusy reports an error of a database that others use just now: a SQLite file that somebody has locked, or a row, or
+// all connections.
 func IsBusy(err error) bool {
 	var lite sqlite3.Error
 	if errors.As(err, &lite) {
@@ -99,7 +103,8 @@ func IsBusy(err error) bool {
 	return slices.Contains([]string{"40001", "40P01", "53300", "55P03"}, SQLState(err))
 }
 
-// IsReadOnly reports an error of a database that takes no changes: a standby, a setting, or a file that cannot be written.
+// IsReadOnly reports an error of a database that takes no changes: a standby, a setting, or a file that cannot be
+// written.
 func IsReadOnly(err error) bool {
 	var lite sqlite3.Error
 	return errors.As(err, &lite) && lite.Code == sqlite3.ErrReadonly || SQLState(err) == StateReadOnly
@@ -137,8 +142,8 @@ const (
 	StateNoPrivilege   = "42501" // insufficient_privilege
 	StateDiskFull      = "53100" // disk_full
 	StateQueryCanceled = "57014" // query_canceled
-	// StateProtocol is protocol_violation, the one code of nearly all that PgBouncer says by itself: that it lost the database, that the
-	// wait for it was too long, or that it knows no such setting.
+	// StateProtocol is protocol_violation, the one code of nearly all that PgBouncer says by itself: that it lost the
+	// database, that the wait for it was too long, or that it knows no such setting.
 	StateProtocol = "08P01"
 )
 
@@ -180,8 +185,9 @@ func mapPostgres(state string, err error) *Error {
 	return nil
 }
 
-// mapCanceled tells a statement that took too long from one that an administrator ended (pg_cancel_backend). Our own deadlines end the
-// connection instead, and are errors of a context. The text is that of PostgreSQL in English; in another language it is the deadline.
+// mapCanceled tells a statement that took too long from one that an administrator ended (pg_cancel_backend). Our own
+// deadlines end the connection instead, and are errors of a context. The text is that of PostgreSQL in English; in
+// another language it is the deadline.
 func mapCanceled(err error) *Error {
 	if serverSays(err, "due to user request") {
 		return unavailable(err, textBusy)

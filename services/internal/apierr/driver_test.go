@@ -67,7 +67,8 @@ const (
 	internal    = "INTERNAL 500"
 )
 
-// got says what a caller gets, and requires what goes with it: when to come back, the cause for the log, and none of it for the caller.
+// got says what a caller gets, and requires what goes with it: when to come back, the cause for the log, and none of it
+// for the caller.
 func got(t *testing.T, err error) string {
 	t.Helper()
 	err = fmt.Errorf("%s: %w", secret, err)

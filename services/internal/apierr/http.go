@@ -65,8 +65,8 @@ func WriteHTTPAs(w http.ResponseWriter, httpStatus int, err error, requestID str
 	write(w, httpStatus, err, HTTPBody(err, requestID))
 }
 
-// WriteScanner writes err with the body that scanners read (scan protocol, section 8): the single key error. What is wrong
-// with a credential has one text.
+// WriteScanner writes err with the body that scanners read (scan protocol, section 8): the single key error. What is
+// wrong with a credential has one text.
 func WriteScanner(w http.ResponseWriter, err error) {
 	st, reason := convert(err)
 	WriteScannerAs(w, httpStatus(st, reason), err)

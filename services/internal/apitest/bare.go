@@ -52,7 +52,8 @@ var tokenForm = regexp.MustCompile(`sgp_[A-Za-z0-9]+`)
 // Token is the first API token that was printed, empty when none was.
 func (o *Output) Token() string { return tokenForm.FindString(o.String()) }
 
-// StartConfigured starts a server as an operator does; the end of the test stops it. Without domains it has those of Main.
+// StartConfigured starts a server as an operator does; the end of the test stops it. Without domains it has those of
+// Main.
 func StartConfigured(t testing.TB, cfg config.Config, of ...server.Domain) (*server.Server, *Output) {
 	t.Helper()
 	if of == nil {

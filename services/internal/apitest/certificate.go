@@ -25,7 +25,8 @@ func TLSConfig(t testing.TB) config.Config {
 	return cfg
 }
 
-// WriteCertificate writes a new self-signed pair for 127.0.0.1, where the configuration says, and returns what trusts it.
+// WriteCertificate writes a new self-signed pair for 127.0.0.1, where the configuration says, and returns what trusts
+// it.
 func WriteCertificate(t testing.TB, cfg config.Config, serial int64, until time.Time) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -22,8 +22,8 @@ import (
 // Executed is a statement with the plan that PostgreSQL executed, a generic one too, and what it counted.
 type Executed struct {
 	Statement
-	// Looked is how many rows the plan has looked at, and Concerned how many the statement is about: that it gave, that it changed or that
-	// it was told in its parameters.
+	// Looked is how many rows the plan has looked at, and Concerned how many the statement is about: that it gave, that it
+	// changed or that it was told in its parameters.
 	Looked, Concerned int64
 	// Blocks are the pages that were read to find rows.
 	Blocks int64
@@ -51,8 +51,8 @@ func (e *Executions) Take(t testing.TB) []Executed {
 	return seen
 }
 
-// StartExplained is Start on PostgreSQL with a record of the plans that are executed. The role of the tests must be a superuser, who may
-// have the server say them (auto_explain).
+// StartExplained is Start on PostgreSQL with a record of the plans that are executed. The role of the tests must be a
+// superuser, who may have the server say them (auto_explain).
 func StartExplained(t testing.TB, adjust func(*config.Config)) (*Server, *Executions) {
 	t.Helper()
 	seen := &Executions{sent: map[*pgconn.PgConn]map[string]Statement{}}
@@ -156,11 +156,12 @@ func (n planNode) changed() int64 {
 	return int64(n.Rows)
 }
 
-// pageCosts is as how many rows a page counts that is read in the order of the table: to look up a row by its key costs about as much, so that
-// a whole table is rightly read for a tenth of its rows.
+// pageCosts is as how many rows a page counts that is read in the order of the table: to look up a row by its key costs
+// about as much, so that a whole table is rightly read for a tenth of its rows.
 const pageCosts = 10
 
-// count adds the rows that nodes have looked at: those of what is scanned, and those that joins have compared for nothing.
+// count adds the rows that nodes have looked at: those of what is scanned, and those that joins have compared for
+// nothing.
 func (n planNode) count(into *Executed) {
 	loops := max(n.Loops, 0)
 	into.Looked += int64(n.FilteredJoins * loops)

@@ -91,7 +91,8 @@ type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Explain gives the plan of a statement in the words of the database. Options, such as "ANALYZE, TIMING OFF", are PostgreSQL's.
+// Explain gives the plan of a statement in the words of the database. Options, such as "ANALYZE, TIMING OFF", are
+// PostgreSQL's.
 func Explain(t testing.TB, st *store.Store, in Querier, statement Statement, options ...string) string {
 	t.Helper()
 	explain := "EXPLAIN QUERY PLAN "

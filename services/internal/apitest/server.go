@@ -1,5 +1,5 @@
-// Package apitest runs the real server for tests: over gRPC and HTTP, on SQLite and PostgreSQL, with the migrations that
-// are shipped.
+// Package apitest runs the real server for tests: over gRPC and HTTP, on SQLite and PostgreSQL, with the migrations
+// that are shipped.
 package apitest
 
 import (
@@ -272,7 +272,8 @@ func (s *Server) Send(t testing.TB, token, method, path string, body io.Reader, 
 // requestID is the id of a request in the body of an error.
 var requestID = regexp.MustCompile(`"requestId":"[^"]+"`)
 
-// Body is Do for an answer that is to have a status. It returns the body; in that of an error the id of the request is R.
+// Body is Do for an answer that is to have a status. It returns the body; in that of an error the id of the request is
+// R.
 func (s *Server) Body(t testing.TB, token, method, path, body string, want int, header ...string) string {
 	t.Helper()
 	answer := s.Do(t, token, method, path, body, header...)

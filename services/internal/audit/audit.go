@@ -30,9 +30,9 @@ type Actor struct {
 
 // Change notes, for the entry of the call or job that ctx belongs to, what happens to one object. Before is nil for an
 // object that is created, after for one that is deleted. Fields with the secret option are redacted. Call it inside the
-// store.Write that makes the change, with the context that it gave; it panics anywhere else, because what it notes could
-// not be written together with the change. Where ctx acts for the server itself (tenant.System), the entry goes to the
-// caller's first deployment; jobs and hosts have none, and must name it with tenant.NewContext.
+// store.Write that makes the change, with the context that it gave; it panics anywhere else, because what it notes
+// could not be written together with the change. Where ctx acts for the server itself (tenant.System), the entry goes
+// to the caller's first deployment; jobs and hosts have none, and must name it with tenant.NewContext.
 func Change(ctx context.Context, kind string, id any, before, after proto.Message) {
 	if r := recorderOf(ctx); r != nil {
 		r.note(ctx, kind, id, before, after)

@@ -76,7 +76,8 @@ func TestVerifyWhileOthersAppend(t *testing.T) {
 	})
 }
 
-// Whoever cuts off the end and makes the head fit must not get a whole chain as soon as the server writes its next entry.
+// Whoever cuts off the end and makes the head fit must not get a whole chain as soon as the server writes its next
+// entry.
 func TestServerDoesNotSealAForgedHead(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {

@@ -35,15 +35,15 @@ var (
 		"Restore that row from a backup")
 )
 
-// mark adds to a key that the store has origins: zeros, which HMAC adds to a key by itself (RFC 2104), so that the hashes
-// stay the same, also for nodes of the version before. The key is stored sealed, so whoever has no key file can neither
-// remove the mark nor make a key without it.
+// mark adds to a key that the store has origins: zeros, which HMAC adds to a key by itself (RFC 2104), so that the
+// hashes stay the same, also for nodes of the version before. The key is stored sealed, so whoever has no key file can
+// neither remove the mark nor make a key without it.
 func mark(key []byte) []byte {
 	return append(bytes.Clone(key[:keySize]), make([]byte, markedSize-keySize)...)
 }
 
-// Open opens the trail of a store for writing. On an empty store it makes the key of the chains; one from before origins
-// were kept gets them now. A missing key is otherwise ErrNoKey.
+// Open opens the trail of a store for writing. On an empty store it makes the key of the chains; one from before
+// origins were kept gets them now. A missing key is otherwise ErrNoKey.
 func Open(ctx context.Context, st *store.Store, keyring *secret.Keyring, log *slog.Logger) (*Trail, error) {
 	t, err := Read(ctx, st, keyring, log)
 	if errors.Is(err, ErrNoKey) {
@@ -112,8 +112,8 @@ func BeginTrails(ctx context.Context, st *store.Store, keyring *secret.Keyring, 
 	return adopted, err
 }
 
-// Establish makes the key of the chains where there is none, gives every deployment an origin that has none, and returns the
-// ids of those. It is for who knows that nothing was removed: the upgrade of a store, and operators.
+// Establish makes the key of the chains where there is none, gives every deployment an origin that has none, and
+// returns the ids of those. It is for who knows that nothing was removed: the upgrade of a store, and operators.
 func Establish(ctx context.Context, st *store.Store, keyring *secret.Keyring, log *slog.Logger) (t *Trail, adopted []int64, err error) {
 	return establish(ctx, st, keyring, log, nil)
 }

@@ -23,7 +23,8 @@ import (
 const (
 	// OriginCreated is a chain that is as old as its deployment: no entry was ever written without a place in it.
 	OriginCreated = "created"
-	// OriginAdopted is a chain of a deployment that was there before origins were kept, or that an operator accepted later.
+	// OriginAdopted is a chain of a deployment that was there before origins were kept, or that an operator accepted
+	// later.
 	OriginAdopted = "adopted"
 )
 
@@ -73,8 +74,8 @@ func (t *Trail) originOf(head *ent.AuditHead) (*Origin, error) {
 	return out, json.Unmarshal(text, out)
 }
 
-// onDeployment is a hook that gives each new deployment its chain, in the transaction that makes the deployment: one that
-// has none was not made by a server, or has lost it.
+// onDeployment is a hook that gives each new deployment its chain, in the transaction that makes the deployment: one
+// that has none was not made by a server, or has lost it.
 func (t *Trail) onDeployment(next ent.Mutator) ent.Mutator {
 	return hook.DeploymentFunc(func(ctx context.Context, m *ent.DeploymentMutation) (ent.Value, error) {
 		made, err := next.Mutate(ctx, m)

@@ -34,9 +34,9 @@ type owed struct {
 	writing sync.Mutex // of the one that writes
 }
 
-// Owe keeps the entry of a call that Append could not write, and writes it when the database takes entries again: a disk that is
-// full, or a database that is away, must not hide who was refused meanwhile. False means that the entry is lost: too many wait
-// already, or trying again would not help. The log has it in any case.
+// Owe keeps the entry of a call that Append could not write, and writes it when the database takes entries again: a
+// disk that is full, or a database that is away, must not hide who was refused meanwhile. False means that the entry is
+// lost: too many wait already, or trying again would not help. The log has it in any case.
 func (t *Trail) Owe(ctx context.Context, call Call, deploymentID int64, code codes.Code, cause error) bool {
 	if call.Actor.Kind == "" {
 		return false
@@ -52,8 +52,8 @@ func (t *Trail) Owe(ctx context.Context, call Call, deploymentID int64, code cod
 	return kept
 }
 
-// Full reports whether so many entries wait that none can be owed any more. Whoever is about to do something that has to leave an entry
-// refuses it then: what Append could not write would be in the log only.
+// Full reports whether so many entries wait that none can be owed any more. Whoever is about to do something that has
+// to leave an entry refuses it then: what Append could not write would be in the log only.
 func (t *Trail) Full() bool {
 	t.owed.mu.Lock()
 	defer t.owed.mu.Unlock()
@@ -133,8 +133,8 @@ func (t *Trail) writeLate(ctx context.Context, entry ent.AuditEntry) error {
 	})
 }
 
-// Settle writes what is owed for the last time, when the server stops. What cannot be written is in the log only, which the error
-// says.
+// Settle writes what is owed for the last time, when the server stops. What cannot be written is in the log only, which
+// the error says.
 func (t *Trail) Settle(ctx context.Context) error {
 	t.owed.mu.Lock()
 	if t.owed.settled = true; t.owed.timer != nil {

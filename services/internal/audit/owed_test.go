@@ -40,8 +40,8 @@ func (n *node) diskFull() (room func()) {
 	return func() { n.sql("PRAGMA max_page_count = 1000000") }
 }
 
-// An entry that a full disk keeps from being written is in the log as a whole, and in the trail when there is room again, with the
-// time of its call.
+// An entry that a full disk keeps from being written is in the log as a whole, and in the trail when there is room
+// again, with the time of its call.
 func TestOwedEntries(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {

@@ -94,7 +94,8 @@ func (r *Recorder) pending(current *store.Transaction) *pending {
 	return p
 }
 
-// Ensure lets the transaction of ctx have an entry in each of the deployments, without changes, unless Change has noted some already.
+// Ensure lets the transaction of ctx have an entry in each of the deployments, without changes, unless Change has noted
+// some already.
 func (r *Recorder) Ensure(ctx context.Context, deployments []int64) {
 	current, ok := store.CurrentTransaction(ctx)
 	if !ok {

@@ -22,7 +22,8 @@ func forged(deployment, sequence, hash string) string {
 const outside = "INSERT INTO audit_entries (deployment_id, sequence, actor_kind, actor_id, method, code, request, request_id, remote, at) " +
 	"VALUES (1, 0, 'user', 8, '/x/Y', 'OK', '{}', 'r', '', 1)"
 
-// rehash gives the third entry another actor, and it and all that follow hashes that fit each other, made without the key.
+// rehash gives the third entry another actor, and it and all that follow hashes that fit each other, made without the
+// key.
 func rehash(n *node) {
 	n.sql("UPDATE audit_entries SET actor_id = 8" + of + "= 3")
 	_, writer := n.store.DB()

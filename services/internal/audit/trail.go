@@ -42,8 +42,8 @@ func (t *Trail) Append(ctx context.Context, call Call, deploymentID int64, code 
 	})
 }
 
-// append continues the chain of a deployment. It is the last step of a transaction: from here to the commit no other can
-// append.
+// append continues the chain of a deployment. It is the last step of a transaction: from here to the commit no other
+// can append.
 func (t *Trail) append(ctx context.Context, tx *ent.Tx, call Call, deploymentID int64, code codes.Code, changes []column.AuditChange) error {
 	if call.Actor.Kind == "" {
 		return apierr.Internal(errNobody)

@@ -49,7 +49,8 @@ func (n *node) reopen() {
 	must(n.t, err)
 }
 
-// TestUpgrade: a store from before keeps its chain and its old entries, and from the upgrade on nothing can be taken away.
+// TestUpgrade: a store from before keeps its chain and its old entries, and from the upgrade on nothing can be taken
+// away.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, other *node) {

@@ -44,8 +44,8 @@ type Broken struct {
 }
 
 // Verify walks the chain of a deployment from its beginning, and compares it with the entries that are known from
-// elsewhere. It reads while others append: what comes after it has begun may or may not be part of the report. Progress is
-// called now and then with the number of entries so far; it may be nil.
+// elsewhere. It reads while others append: what comes after it has begun may or may not be part of the report. Progress
+// is called now and then with the number of entries so far; it may be nil.
 func (t *Trail) Verify(ctx context.Context, deploymentID int64, known []Anchor, progress func(entries int64)) (Report, error) {
 	v := &verification{trail: t, known: map[int64][]Anchor{}, progress: progress}
 	for _, a := range known {
@@ -230,8 +230,8 @@ func (v *verification) checkKnown() {
 	}
 }
 
-// checkOrigin looks for the proof that the deployment has a chain, without which an empty trail could not be told from one
-// that was emptied.
+// checkOrigin looks for the proof that the deployment has a chain, without which an empty trail could not be told from
+// one that was emptied.
 func (v *verification) checkOrigin(head *ent.AuditHead) {
 	origin, err := v.trail.originOf(head)
 	switch {

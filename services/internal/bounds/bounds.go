@@ -137,7 +137,8 @@ func (f *Field) TooMany(path string, got int) error {
 	return apierr.InvalidArgument(path, "%s must have at most %d %s, got %d", path, f.Items, f.unit(), got)
 }
 
-// CheckText refuses a text or bytes that are certainly longer than they may be. path makes the name of the field for the error.
+// CheckText refuses a text or bytes that are certainly longer than they may be. path makes the name of the field for
+// the error.
 func (f *Field) CheckText(text []byte, path func() string) error {
 	if f.maxBytes > 0 && len(text) > f.maxBytes {
 		return apierr.InvalidArgument(path(), "%s must have at most %d bytes, got %d", path(), f.maxBytes, len(text))

@@ -10,17 +10,17 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// Wire checks an encoded message before it is decoded and returns what the decoded one will take in memory, in bytes. It
-// makes nothing itself. Unknown fields cost nothing: decode with DiscardUnknown. Errors: INVALID_ARGUMENT naming the field that has
-// too much, or saying that the data is not of this message.
+// Wire checks an encoded message before it is decoded and returns what the decoded one will take in memory, in bytes.
+// It makes nothing itself. Unknown fields cost nothing: decode with DiscardUnknown. Errors: INVALID_ARGUMENT naming the
+// field that has too much, or saying that the data is not of this message.
 func Wire(data []byte, descriptor protoreflect.MessageDescriptor) (int64, error) {
 	w := &wire{}
 	err := w.message(data, descriptor, nil)
 	return w.cost, err
 }
 
-// Scalars returns the part of an encoded message that holds its own numbers and texts, within their limits: no lists and no
-// messages. Of data that is not of the message it returns what comes before the fault.
+// Scalars returns the part of an encoded message that holds its own numbers and texts, within their limits: no lists
+// and no messages. Of data that is not of the message it returns what comes before the fault.
 func Scalars(data []byte, descriptor protoreflect.MessageDescriptor) []byte {
 	m := Of(descriptor)
 	var scalars []byte
@@ -127,7 +127,8 @@ func (w *wire) message(data []byte, descriptor protoreflect.MessageDescriptor, a
 	return nil
 }
 
-// field looks at one occurrence of a field. What is above the limit of a list is counted for the error, but not looked at.
+// field looks at one occurrence of a field. What is above the limit of a list is counted for the error, but not looked
+// at.
 func (w *wire) field(f *Field, kind protowire.Type, value []byte, counts *tally, at *place) error {
 	index := -1
 	if f.Items > 0 {

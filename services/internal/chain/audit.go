@@ -18,8 +18,8 @@ import (
 const (
 	// auditTimeout bounds the write of one entry: the caller waits for it.
 	auditTimeout = 5 * time.Second
-	// deniedPerSecond is how many denied attempts of one credential are recorded: far fewer than the rate limit lets through,
-	// because a caller who may do nothing must not fill the database.
+	// deniedPerSecond is how many denied attempts of one credential are recorded: far fewer than the rate limit lets
+	// through, because a caller who may do nothing must not fill the database.
 	deniedPerSecond = 5
 )
 
@@ -71,8 +71,8 @@ func (a *auditor) link() Link {
 // around lets handle write its entries together with its changes (audit.Change), and writes one afterwards where that
 // left something untold: about a call that failed or changed nothing. That one is not part of a transaction; when it
 // cannot be written, the call has ended, and an error would make the caller repeat it. So a success stays one, and the
-// entry is logged as a whole, and written later if that may help. As many wait in memory as there is room for; then calls are refused
-// before they do anything.
+// entry is logged as a whole, and written later if that may help. As many wait in memory as there is room for; then
+// calls are refused before they do anything.
 func (a *auditor) around(ctx context.Context, handle func(context.Context) error) error {
 	c := callFrom(ctx)
 	ctx, recorder := a.trail.Record(ctx, c.audit())
@@ -128,9 +128,9 @@ func (a *auditor) record(ctx context.Context, c *call, code codes.Code) {
 	}
 }
 
-// audit describes the call for its entries. It belongs to the deployment in which it acts; one that acts in none, or was
-// refused by another, to the first of the caller's own: the administrators there are answerable for the credential, and
-// those of the other deployment should not learn who its strangers are.
+// audit describes the call for its entries. It belongs to the deployment in which it acts; one that acts in none, or
+// was refused by another, to the first of the caller's own: the administrators there are answerable for the credential,
+// and those of the other deployment should not learn who its strangers are.
 func (c *call) audit() audit.Call {
 	out := audit.Call{Method: c.method, RequestID: c.id, Remote: c.remote, Request: c.request}
 	if p := c.principal; p != nil {

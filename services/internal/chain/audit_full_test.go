@@ -14,8 +14,8 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 )
 
-// While as many entries wait for the database as there is room for, what would leave another is refused before it does anything; what is
-// only read is answered. When the database has taken them, all goes on.
+// While as many entries wait for the database as there is room for, what would leave another is refused before it does
+// anything; what is only read is answered. When the database has taken them, all goes on.
 func TestAuditWithoutRoom(t *testing.T) {
 	f := newFixture(t)
 	var reached atomic.Int64

@@ -113,8 +113,8 @@ func (f *fixture) tags() int {
 	return n
 }
 
-// TestAuditOfChanges: an entry for each transaction that changes something, and one more only when that leaves something
-// untold.
+// TestAuditOfChanges: an entry for each transaction that changes something, and one more only when that leaves
+// something untold.
 func TestAuditOfChanges(t *testing.T) {
 	f := newFixture(t)
 	broken := errors.New("x")
@@ -188,8 +188,8 @@ func TestAuditOfUnexpectedChanges(t *testing.T) {
 	}
 }
 
-// A change without its entry is rolled back. One that is told of only afterwards is not undone by an audit that fails: the
-// answer is a success, the loss is logged and counted.
+// A change without its entry is rolled back. One that is told of only afterwards is not undone by an audit that fails:
+// the answer is a success, the loss is logged and counted.
 func TestAuditFailure(t *testing.T) {
 	f := newFixture(t)
 	for _, pool := range f.store.Pools() {

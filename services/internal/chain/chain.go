@@ -37,8 +37,8 @@ type Deps struct {
 	Trail *audit.Trail
 	// Validator checks requests; see NewValidator.
 	Validator protovalidate.Validator
-	// RateLimit is in calls per second and credential, DeploymentRateLimit in calls per second and deployment, both on this
-	// node; 0 means no limit.
+	// RateLimit is in calls per second and credential, DeploymentRateLimit in calls per second and deployment, both on
+	// this node; 0 means no limit.
 	RateLimit, DeploymentRateLimit float64
 	Uploads                        UploadLimits
 	// Intake is the memory for requests, and MaxMessage the largest message over gRPC in bytes.
@@ -58,8 +58,8 @@ type Deps struct {
 }
 
 // New returns the links, outermost first. The order is part of the design: a caller without credentials learns nothing
-// else (401) and the request is not even read, a foreign deployment looks like an absent one (404) before roles are told
-// (403), and only who may call learns what is wrong with the request (400).
+// else (401) and the request is not even read, a foreign deployment looks like an absent one (404) before roles are
+// told (403), and only who may call learns what is wrong with the request (400).
 func New(d Deps) ([]Link, error) {
 	d.health = intake.New(healthMemory, 1)
 	limits, err := newQuotas(d.RateLimit, d.DeploymentRateLimit, d.Metrics.RateLimited.Inc)
@@ -88,9 +88,9 @@ func New(d Deps) ([]Link, error) {
 	}, nil
 }
 
-// countCalls lets long work know that somebody waits for an answer that only reads. What changes something may wait for just
-// that work, and then each would wait for the other. A request that is still on its way is not waited for: its sender could be
-// slow.
+// countCalls lets long work know that somebody waits for an answer that only reads. What changes something may wait for
+// just that work, and then each would wait for the other. A request that is still on its way is not waited for: its
+// sender could be slow.
 func countCalls(calls *traffic.Calls) Link {
 	return Link{
 		Name: "traffic",

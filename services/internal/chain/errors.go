@@ -12,8 +12,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// mapErrors makes the error that leaves out of whatever the handler returned. corrupt is told of a damaged database; nil where
-// nobody wants to know.
+// mapErrors makes the error that leaves out of whatever the handler returned. corrupt is told of a damaged database;
+// nil where nobody wants to know.
 func mapErrors(corrupt func(error)) Link {
 	leaving := func(ctx context.Context, err error) error {
 		if corrupt != nil && apierr.IsCorrupt(err) {

@@ -12,8 +12,9 @@ import (
 // maxChunk is the size of the largest message of an upload, as its rules say.
 const maxChunk = 1 << 20
 
-// pacedStream is an upload over gRPC. It stops waiting for messages when they come too slowly, or when the longest time for an
-// upload is over: the stream below knows only the context of the connection, and would wait for as long as that lives.
+// pacedStream is an upload over gRPC. It stops waiting for messages when they come too slowly, or when the longest time
+// for an upload is over: the stream below knows only the context of the connection, and would wait for as long as that
+// lives.
 type pacedStream struct {
 	grpc.ServerStream
 	ctx   context.Context
@@ -30,8 +31,8 @@ func newPacedStream(ss grpc.ServerStream, rule pace.Rule) *pacedStream {
 // Context is that of the call.
 func (s *pacedStream) Context() context.Context { return s.ctx }
 
-// RecvMsg receives the next message into m, unless there is no more time for it; m must not be used then. What waits below ends
-// with the stream, which is soon: the handler has been told.
+// RecvMsg receives the next message into m, unless there is no more time for it; m must not be used then. What waits
+// below ends with the stream, which is soon: the handler has been told.
 func (s *pacedStream) RecvMsg(m any) error {
 	var late <-chan time.Time
 	if left, limited := s.meter.Left(); limited {

@@ -91,8 +91,8 @@ func (l *limiter) take(c *call, now time.Time) time.Duration {
 	return wait
 }
 
-// healthService is what load balancers ask. Its calls have a limit of their own by address: what strangers do elsewhere must
-// not make a node look broken.
+// healthService is what load balancers ask. Its calls have a limit of their own by address: what strangers do elsewhere
+// must not make a node look broken.
 const healthService = "/grpc.health.v1.Health/"
 
 func isHealth(method string) bool { return strings.HasPrefix(method, healthService) }
@@ -146,8 +146,8 @@ func newQuotas(perCredential, perDeployment float64, refused func()) (*quotas, e
 	return q, nil
 }
 
-// inWhole is a rate as a whole number of requests in a whole number of seconds, within a minute of the shortest that has
-// one, as near to it as there is.
+// inWhole is a rate as a whole number of requests in a whole number of seconds, within a minute of the shortest that
+// has one, as near to it as there is.
 func inWhole(perSecond float64) (requests, window float64) {
 	shortest := math.Ceil(1 / perSecond)
 	off := math.Inf(1)
@@ -165,9 +165,9 @@ func verifiesItself(rule *optionsv1.MethodRule) bool {
 	return rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC && rule.GetUploadPath() != ""
 }
 
-// limitRate refuses calls that come too fast, and makes uploads wait for their turn. Those whose handler verifies them are let
-// through: whose signature is right is not to feel what others of the same address do. The others are counted afterwards, by
-// countRefusals, and the handler learns that there were too many of them.
+// limitRate refuses calls that come too fast, and makes uploads wait for their turn. Those whose handler verifies them
+// are let through: whose signature is right is not to feel what others of the same address do. The others are counted
+// afterwards, by countRefusals, and the handler learns that there were too many of them.
 func limitRate(q *quotas, uploads *uploadGate) Link {
 	link := check(func(ctx context.Context, c *call) (context.Context, error) {
 		var err error
@@ -194,9 +194,9 @@ func limitRate(q *quotas, uploads *uploadGate) Link {
 	return link
 }
 
-// countRefusals counts the calls that are refused before limitRate has them, or it would cost nothing to try tokens, or the
-// deployments of others. Callers without a valid credential are counted by address; those of the same address who have one are
-// not, and learn from the answer only that they have none.
+// countRefusals counts the calls that are refused before limitRate has them, or it would cost nothing to try tokens, or
+// the deployments of others. Callers without a valid credential are counted by address; those of the same address who
+// have one are not, and learn from the answer only that they have none.
 func countRefusals(q *quotas) Link {
 	counted := func(ctx context.Context, err error) error {
 		c := callFrom(ctx)
@@ -269,8 +269,8 @@ func (q *quotas) take(c *call, now time.Time) time.Duration {
 	return wait
 }
 
-// deployment is the bucket of the deployment in which a call acts; that of an API token belongs to one in any case. It is
-// nil when there is none, or no limit.
+// deployment is the bucket of the deployment in which a call acts; that of an API token belongs to one in any case. It
+// is nil when there is none, or no limit.
 func (q *quotas) deployment(c *call) *rate.Limiter {
 	switch {
 	case q.deployments.perSecond <= 0:

@@ -15,8 +15,8 @@ func token(id int64) *call {
 	return &call{principal: &access.Principal{Kind: access.KindToken, ID: id}, remote: "192.0.2.1"}
 }
 
-// In any stretch of time no credential gets more than the burst and what the rate gives; and who waits as long as he was
-// told gets in.
+// In any stretch of time no credential gets more than the burst and what the rate gives; and who waits as long as he
+// was told gets in.
 func TestLimiterKeepsItsRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perSecond := rapid.Float64Range(0.1, 500).Draw(t, "rate")

@@ -12,8 +12,9 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// readsPerProcessor are the calls that only read and run at the same time, on PostgreSQL more: there most of their time is spent
-// waiting. A deployment that is alone gets half of them (see gate.Gate), which is enough to keep all processors busy.
+// readsPerProcessor are the calls that only read and run at the same time, on PostgreSQL more: there most of their time
+// is spent waiting. A deployment that is alone gets half of them (see gate.Gate), which is enough to keep all
+// processors busy.
 const readsPerProcessor, readsOnPostgres = 2, 4
 
 // reportMethods is how the methods begin that may wait for a database of their own (reports-database).
@@ -41,9 +42,9 @@ func (g readGates) of(method string) *gate.Gate {
 	return g.others
 }
 
-// shareReads lets a deployment that asks for very much at once wait for itself, and nobody else for it. What writes, whoever may do
-// it, shares the writer (see store.Write): while it waits there, behind a long import, it must not hold a place of those that only
-// read. What streams waits for its caller most of the time.
+// shareReads lets a deployment that asks for very much at once wait for itself, and nobody else for it. What writes,
+// whoever may do it, shares the writer (see store.Write): while it waits there, behind a long import, it must not hold
+// a place of those that only read. What streams waits for its caller most of the time.
 func shareReads(gates readGates) Link {
 	return Link{
 		Name: "reads",

@@ -13,8 +13,8 @@ import (
 	"github.com/palisade/palisade/services/internal/chain"
 )
 
-// A deployment whose calls all take long, and of which very many wait, does not keep those of another one from running; what it has
-// waiting runs when its own calls end.
+// A deployment whose calls all take long, and of which very many wait, does not keep those of another one from running;
+// what it has waiting runs when its own calls end.
 func TestReadsShareTheNode(t *testing.T) {
 	const calls = 100
 	for _, transport := range []string{"grpc", "http"} {

@@ -12,8 +12,8 @@ import (
 	"github.com/palisade/palisade/services/internal/gate"
 )
 
-// What readers may do and changes something (to mark notifications as seen) waits for the writer, not in a place of those that only
-// read: else some of them, behind a long import, would let nobody read.
+// What readers may do and changes something (to mark notifications as seen) waits for the writer, not in a place of
+// those that only read: else some of them, behind a long import, would let nobody read.
 func TestWritesOfReadersHoldNoPlace(t *testing.T) {
 	link := shareReads(readGates{reports: gate.New(4, gate.Share(1)), others: gate.New(4, gate.Share(1))})
 	call := func(deployment int64, kind optionsv1.Audit, handler grpc.UnaryHandler) error {

@@ -18,9 +18,9 @@ import (
 	"github.com/palisade/palisade/services/internal/intake"
 )
 
-// readRequest receives and decodes the request, now that it is known who sends it, within the memory that the caller may have.
-// What is wrong with it is told further in, to who may call; until then it counts as empty, but for what the path of an
-// HTTP request says. Streams are read as they come. A caller whose limit is used up is refused before.
+// readRequest receives and decodes the request, now that it is known who sends it, within the memory that the caller
+// may have. What is wrong with it is told further in, to who may call; until then it counts as empty, but for what the
+// path of an HTTP request says. Streams are read as they come. A caller whose limit is used up is refused before.
 func readRequest(d Deps, q *quotas) Link {
 	return Link{
 		Name: "request",
@@ -62,8 +62,8 @@ func readRequest(d Deps, q *quotas) Link {
 	}
 }
 
-// callCost is what an open call counts, in bytes: its goroutines and buffers. It bounds how many calls callers without a
-// credential keep open.
+// callCost is what an open call counts, in bytes: its goroutines and buffers. It bounds how many calls callers without
+// a credential keep open.
 func callCost(c *call) int64 {
 	if c.principal == nil && !isHealth(c.method) {
 		return 32 << 10
@@ -108,8 +108,8 @@ func (d Deps) room(c *call) *intake.Share {
 	return d.Intake.Share(intake.Caller{Kind: c.principal.Kind, ID: c.principal.ID}, limits)
 }
 
-// receivingStream receives the messages of a stream over gRPC within the memory for requests. Each has its room until the next
-// one is asked for.
+// receivingStream receives the messages of a stream over gRPC within the memory for requests. Each has its room until
+// the next one is asked for.
 type receivingStream struct {
 	grpc.ServerStream
 	deps Deps
@@ -152,8 +152,8 @@ func (s *receivingStream) end() {
 	}
 }
 
-// read decodes the request into req. It keeps what is wrong with it for later; the error that it returns is another: the
-// caller is gone, say, or was too slow, or there is no room.
+// read decodes the request into req. It keeps what is wrong with it for later; the error that it returns is another:
+// the caller is gone, say, or was too slow, or there is no room.
 func (c *call) read(ctx context.Context, req any, room *intake.Share) error {
 	message, ok := req.(proto.Message)
 	if !ok {

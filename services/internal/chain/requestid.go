@@ -94,9 +94,9 @@ func begin(ctx context.Context, d Deps, method string) (context.Context, *call) 
 	return telemetry.WithAttrs(ctx, slog.String("request_id", c.id), slog.String("method", method)), c
 }
 
-// answer tells the caller what concerns every answer. Calls that were refused before they were counted show the quota as it
-// is. Over HTTP the gateway has named the request itself. The header of a stream leaves with its first message, so that
-// streams learn their quota when they are counted.
+// answer tells the caller what concerns every answer. Calls that were refused before they were counted show the quota
+// as it is. Over HTTP the gateway has named the request itself. The header of a stream leaves with its first message,
+// so that streams learn their quota when they are counted.
 func (c *call) answer(ctx context.Context, limits *quotas) {
 	if c.quota == nil {
 		c.quota = limits.state(c, time.Now(), 0)

@@ -70,10 +70,10 @@ func (t tenants) grant(c *call, request proto.Message) (*access.Grant, error) {
 	return access.ResolveGrant(c.principal, slug, id)
 }
 
-// limitToTeams lets whoever is not an administrator see only the projects of his teams, and triage only where he is more
-// than read-only, once the deployment has teams (contract facts, 2.1 and section 4). It is asked anew for each call, so
-// that a change of a team holds from the next call on. Uploads are limited by limitUploads, since they also make projects.
-// Operations of administrators need no limit: the access rule refuses everybody else.
+// limitToTeams lets whoever is not an administrator see only the projects of his teams, and triage only where he is
+// more than read-only, once the deployment has teams (contract facts, 2.1 and section 4). It is asked anew for each
+// call, so that a change of a team holds from the next call on. Uploads are limited by limitUploads, since they also
+// make projects. Operations of administrators need no limit: the access rule refuses everybody else.
 func (t tenants) limitToTeams(ctx context.Context, c *call) (context.Context, error) {
 	least := access.TeamRead
 	switch c.rule.GetPermission() {
@@ -94,8 +94,8 @@ func (t tenants) limitToTeams(ctx context.Context, c *call) (context.Context, er
 	return tenant.WithTeams(ctx, teams.IDs(least)), nil
 }
 
-// limitUploads lets whoever is no administrator, and any token that somebody else than an administrator created, send results
-// of the projects of its user's teams, and of new ones.
+// limitUploads lets whoever is no administrator, and any token that somebody else than an administrator created, send
+// results of the projects of its user's teams, and of new ones.
 func (t tenants) limitUploads(ctx context.Context, c *call) (context.Context, error) {
 	if c.grant.Role == access.RoleAdmin || c.principal.WithoutTeams {
 		return ctx, nil

@@ -24,10 +24,11 @@ import (
 // UploadLimits bound the reports that a node reads and stores at the same time, so that those of one deployment leave
 // processor and memory to everybody else. Each node counts for itself.
 type UploadLimits struct {
-	// AtOnce is for the whole node; 0 means one for each processor, at least two: of one place a deployment would have all.
+	// AtOnce is for the whole node; 0 means one for each processor, at least two: of one place a deployment would have
+	// all.
 	AtOnce int
-	// PerDeployment is the most of one deployment; 0 means that it gets another place only while fewer of its uploads are in work
-	// than places are free, as background jobs do: half of AtOnce if it is alone.
+	// PerDeployment is the most of one deployment; 0 means that it gets another place only while fewer of its uploads are
+	// in work than places are free, as background jobs do: half of AtOnce if it is alone.
 	PerDeployment int
 	// Queue is how many more of one deployment may be on their way in or wait for their turn.
 	Queue int
@@ -38,8 +39,8 @@ type UploadLimits struct {
 // uploadRetry is what a caller is told who finds the queue full.
 const uploadRetry = 10 * time.Second
 
-// uploadGate lets uploads be processed, of each deployment in the order in which they have come in as a whole. One that is still
-// being received holds no place: a slow sender would keep it from others.
+// uploadGate lets uploads be processed, of each deployment in the order in which they have come in as a whole. One that
+// is still being received holds no place: a slow sender would keep it from others.
 type uploadGate struct {
 	limits  UploadLimits
 	refused func()
@@ -61,8 +62,8 @@ func newUploadGate(limits UploadLimits, refused func()) *uploadGate {
 	return &uploadGate{limits: limits, refused: refused, places: gate.New(limits.AtOnce, rule), most: most, present: make(map[int64]int)}
 }
 
-// gated reports whether the calls of an RPC are uploads that are processed while their caller waits. Those of scanners are
-// stored as they are, and read by background jobs.
+// gated reports whether the calls of an RPC are uploads that are processed while their caller waits. Those of scanners
+// are stored as they are, and read by background jobs.
 func gated(rule *optionsv1.MethodRule) bool {
 	return rule.GetPermission() == optionsv1.Permission_PERMISSION_UPLOAD && !rule.GetScanner()
 }

@@ -73,8 +73,8 @@ func (u *uploadTest) begin(conn grpc.ClientConnInterface, slug string) scansv1.R
 	return stream
 }
 
-// Uploads of a deployment are processed one after the other; one that is still on its way holds nobody up, and neither do
-// those of another deployment.
+// Uploads of a deployment are processed one after the other; one that is still on its way holds nobody up, and neither
+// do those of another deployment.
 func TestUploadsTakeTurns(t *testing.T) {
 	for _, transport := range []string{"grpc", "http"} {
 		t.Run(transport, func(t *testing.T) {
@@ -177,8 +177,8 @@ func TestUploadWaitsNoLongerThanItsCaller(t *testing.T) {
 	group.Wait()
 }
 
-// An upload over gRPC that comes too slowly is ended, and its place is free; so is one whose longest time is over while nothing
-// comes, whatever the connection does.
+// An upload over gRPC that comes too slowly is ended, and its place is free; so is one whose longest time is over while
+// nothing comes, whatever the connection does.
 func TestSlowUploadsAreEnded(t *testing.T) {
 	mebi := make([]byte, 1<<20)
 	for name, test := range map[string]struct {

@@ -109,8 +109,8 @@ func validateMessage(v protovalidate.Validator, m any) error {
 	return refuseNUL(message)
 }
 
-// refuseNUL lets no text with a NUL in: PostgreSQL cannot store it, and LIKE of SQLite ends there. What scanners found comes
-// as bytes, and is cleaned where it is read.
+// refuseNUL lets no text with a NUL in: PostgreSQL cannot store it, and LIKE of SQLite ends there. What scanners found
+// comes as bytes, and is cleaned where it is read.
 func refuseNUL(message proto.Message) error {
 	return protorange.Range(message.ProtoReflect(), func(at protopath.Values) error {
 		last := at.Index(-1)

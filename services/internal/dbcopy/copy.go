@@ -206,8 +206,8 @@ func (c *copier) prepare(ctx context.Context) (requeued int64, err error) {
 	return requeued, c.journal.check(now)
 }
 
-// checkJobs refuses jobs that a worker has: where they run is not written in what is copied, so that they would look busy
-// in the target until the queue gives them up after an hour.
+// checkJobs refuses jobs that a worker has: where they run is not written in what is copied, so that they would look
+// busy in the target until the queue gives them up after an hour.
 func (c *copier) checkJobs(ctx context.Context) (running int64, err error) {
 	var kinds sql.NullString
 	list := "GROUP_CONCAT(DISTINCT kind)"
@@ -405,8 +405,8 @@ func publish(staged, path string) error {
 	return errors.Join(syncFile(filepath.Dir(path)), os.RemoveAll(filepath.Dir(staged)))
 }
 
-// refuseLog returns an error when the log of another database lies where that of the database at path will be: SQLite would
-// write its pages over those of the new one.
+// refuseLog returns an error when the log of another database lies where that of the database at path will be: SQLite
+// would write its pages over those of the new one.
 func refuseLog(path string) error {
 	if _, err := os.Lstat(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, fmt.Errorf("%w: %s-wal is the log of a database that was there before: move it away together with its %s-shm",

@@ -180,8 +180,8 @@ func openSQLiteSource(ctx context.Context, e Endpoint, connections int) (*databa
 	return d, nil
 }
 
-// RefuseOpen returns an error that wraps ErrInUse when any process, this one included, has the SQLite file open. Without
-// one, what was in the write-ahead log is in the file, and the log is gone.
+// RefuseOpen returns an error that wraps ErrInUse when any process, this one included, has the SQLite file open.
+// Without one, what was in the write-ahead log is in the file, and the log is gone.
 func RefuseOpen(ctx context.Context, path string) (err error) {
 	db, err := sql.Open("sqlite3", "file:"+(&url.URL{Path: path}).EscapedPath()+"?mode=rw&_busy_timeout=0&_locking_mode=EXCLUSIVE")
 	if err != nil {

@@ -55,14 +55,14 @@ func (e Endpoint) String() string {
 	return store.PostgresLocation(config)
 }
 
-// stagingDir is where a SQLite target grows: it gets its name when it is complete, so that no server can start on half of
-// it.
+// stagingDir is where a SQLite target grows: it gets its name when it is complete, so that no server can start on half
+// of it.
 func (e Endpoint) stagingDir() string {
 	return filepath.Join(filepath.Dir(e.SQLite), ".palisade-copy")
 }
 
-// storeOptions open a target as a server does, but under our name: the connections of a run that was broken off would look
-// like a server's for a moment.
+// storeOptions open a target as a server does, but under our name: the connections of a run that was broken off would
+// look like a server's for a moment.
 func (e Endpoint) storeOptions() (store.Options, error) {
 	if e.SQLite != "" {
 		return store.Options{DataDir: e.stagingDir()}, nil
@@ -77,7 +77,8 @@ func (e Endpoint) storeOptions() (store.Options, error) {
 	return store.Options{Database: u.String()}, nil
 }
 
-// check refuses pairs for which there is a better tool, and a SQLite target that a server would not find or that exists.
+// check refuses pairs for which there is a better tool, and a SQLite target that a server would not find or that
+// exists.
 func check(from, to Endpoint) error {
 	switch {
 	case from.Postgres != "" && to.Postgres != "":

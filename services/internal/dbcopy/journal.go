@@ -107,8 +107,8 @@ func readJournal(ctx context.Context, target *database) (*journal, error) {
 // ErrUnfinished says that a copy was begun and has not come to its end.
 var ErrUnfinished = errors.New("has not ended")
 
-// Unfinished returns ErrUnfinished when a copy into the data directory, where nothing else is yet, was begun and has not come to
-// its end.
+// Unfinished returns ErrUnfinished when a copy into the data directory, where nothing else is yet, was begun and has
+// not come to its end.
 func Unfinished(dataDir string) error {
 	e := Endpoint{SQLite: filepath.Join(dataDir, store.SQLiteFile)}
 	if _, err := os.Stat(e.SQLite); !errors.Is(err, fs.ErrNotExist) {
@@ -121,7 +121,8 @@ func Unfinished(dataDir string) error {
 		dataDir, ErrUnfinished, e.stagingDir())
 }
 
-// UnfinishedPostgres returns ErrUnfinished when a copy into the database was begun and has not come to its end: rows are missing.
+// UnfinishedPostgres returns ErrUnfinished when a copy into the database was begun and has not come to its end: rows
+// are missing.
 func UnfinishedPostgres(ctx context.Context, st *store.Store) error {
 	reader, _ := st.DB()
 	target := &database{db: reader, postgres: true, location: st.Location()}
@@ -160,10 +161,11 @@ func (d *database) hasTable(ctx context.Context, name string) (exists bool, err 
 // targetLock is the number of the lock that a copy into PostgreSQL has: any that nobody else uses.
 const targetLock = 7_034_213_991_002
 
-// lockTarget makes sure that no other copy into the same target runs; held tells whether that was so until now. On SQLite the
-// target is ours alone as it is.
+// lockTarget makes sure that no other copy into the same target runs; held tells whether that was so until now. On
+// SQLite the target is ours alone as it is.
 //
-// The lock is that of a transaction: behind a pooler one of a session would stay with a connection that others get next.
+// The lock is that of a transaction: behind a pooler one of a session would stay with a connection that others get
+// next.
 func lockTarget(ctx context.Context, target *database) (held func(context.Context) error, release func(), err error) {
 	if !target.postgres {
 		return func(context.Context) error { return nil }, func() {}, nil

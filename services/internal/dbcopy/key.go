@@ -30,8 +30,8 @@ func checkKeys(ctx context.Context, source *database, keyFile string, to Endpoin
 	return nil
 }
 
-// checkKey makes sure that the key file at hand is that of the source: without it the target would be of no use, because
-// credentials, signing keys and the audit chain are sealed with it.
+// checkKey makes sure that the key file at hand is that of the source: without it the target would be of no use,
+// because credentials, signing keys and the audit chain are sealed with it.
 func checkKey(ctx context.Context, source *database, keyFile string) error {
 	var check []byte
 	err := source.db.QueryRowContext(ctx, "SELECT value FROM settings WHERE name = 'key_check'").Scan(&check)

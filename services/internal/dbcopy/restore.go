@@ -14,8 +14,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Stage copies a backup into a new directory beside the place where it is going to be, and checks that it is whole: that
-// it is a database of Palisade, that SQLite finds no damage in it, and that this program knows its schema. The
+// Stage copies a backup into a new directory beside the place where it is going to be, and checks that it is whole:
+// that it is a database of Palisade, that SQLite finds no damage in it, and that this program knows its schema. The
 // directory holds palisade.db, which is the caller's to use; remove the directory in the end.
 func Stage(ctx context.Context, from, dataDir string) (dir string, err error) {
 	if _, err := os.Stat(from + "-wal"); err == nil {
@@ -111,8 +111,8 @@ func Replaceable(ctx context.Context, path string, force bool) error {
 	return nil
 }
 
-// Install gives a staged database its place. One that is there keeps its content under another name, which is returned; so
-// does a log without its database, which SQLite would take for that of the new one.
+// Install gives a staged database its place. One that is there keeps its content under another name, which is returned;
+// so does a log without its database, which SQLite would take for that of the new one.
 func Install(ctx context.Context, dir, path string, now time.Time) (kept string, err error) {
 	staged := filepath.Join(dir, store.SQLiteFile)
 	if err := RefuseOpen(ctx, staged); err != nil { // which also empties the log

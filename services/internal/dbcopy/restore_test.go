@@ -12,7 +12,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// The log that a killed server left, whose database is gone, must not be taken for that of the database that is restored.
+// The log that a killed server left, whose database is gone, must not be taken for that of the database that is
+// restored.
 func TestInstallBesideAStrayLog(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

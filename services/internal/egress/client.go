@@ -65,7 +65,8 @@ func newTransport(dial func(ctx context.Context, network, address string) (net.C
 		MaxIdleConns:           100,
 		MaxIdleConnsPerHost:    4,
 		IdleConnTimeout:        60 * time.Second,
-		// Calls over HTTP/2 share a connection, which outlives each of them. One whose host is silent, or reads nothing, ends.
+		// Calls over HTTP/2 share a connection, which outlives each of them. One whose host is silent, or reads nothing,
+		// ends.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: silentTimeout, PingTimeout: connectTimeout, WriteByteTimeout: silentTimeout},
 	}
 }
@@ -111,8 +112,8 @@ type guarded struct {
 	maxResponse int64
 }
 
-// RoundTrip implements http.RoundTripper. The limit of time is its own, and goes on while the body is read: many libraries
-// take a transport and nothing else of a client.
+// RoundTrip implements http.RoundTripper. The limit of time is its own, and goes on while the body is read: many
+// libraries take a transport and nothing else of a client.
 func (t *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := t.guard.checkParsed(r.URL); err != nil {
 		if r.Body != nil {

@@ -15,7 +15,8 @@ import (
 // Config says what a Guard lets out.
 type Config struct {
 	// Allow lists what may be called although its addresses are private, separated by commas: host, host:port, address,
-	// address:port, range (10.0.0.0/8) and range:port. A host allows whatever its name resolves to at the time of the call.
+	// address:port, range (10.0.0.0/8) and range:port. A host allows whatever its name resolves to at the time of the
+	// call.
 	Allow string
 	// UserAgent names us to the hosts that are called.
 	UserAgent string
@@ -29,8 +30,8 @@ type Config struct {
 const (
 	connectTimeout = 10 * time.Second
 	maxHeaderBytes = 64 << 10
-	// maxConnsPerHost keeps one slow receiver from holding all sockets. All background work of a node together has fewer calls at the
-	// same time: tenants whose receivers are on one host do not wait for each other.
+	// maxConnsPerHost keeps one slow receiver from holding all sockets. All background work of a node together has fewer
+	// calls at the same time: tenants whose receivers are on one host do not wait for each other.
 	maxConnsPerHost = 256
 )
 
@@ -52,8 +53,8 @@ func New(c Config) (*Guard, error) {
 	return g, nil
 }
 
-// Allowing returns a guard that lets out to one more host:port too, whatever it resolves to: for a host that the operator
-// names elsewhere than in the allow list, such as the mail server.
+// Allowing returns a guard that lets out to one more host:port too, whatever it resolves to: for a host that the
+// operator names elsewhere than in the allow list, such as the mail server.
 func (g *Guard) Allowing(hostPort string) (*Guard, error) {
 	c := g.config
 	c.Allow = strings.Trim(c.Allow+","+hostPort, ",")

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// TestRebinding: the name leads to an allowed address when it is looked up first, and inside when it is looked up for the
-// call. The host is the same, the connection is not made.
+// TestRebinding: the name leads to an allowed address when it is looked up first, and inside when it is looked up for
+// the call. The host is the same, the connection is not made.
 func TestRebinding(t *testing.T) {
 	inner := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the inner server was reached") })
 	var lookups atomic.Int32

@@ -11,9 +11,9 @@ import (
 // maxURL is in bytes; hosts and proxies take no longer ones either.
 const maxURL = 2048
 
-// CheckURL says why the URL of a setting cannot be called, in words for the person who set it, to follow the name of the
-// field ("url must be an https:// URL …"); nil when it can. It asks no DNS server: whether the host leads to a private
-// address is found when it is called.
+// CheckURL says why the URL of a setting cannot be called, in words for the person who set it, to follow the name of
+// the field ("url must be an https:// URL …"); nil when it can. It asks no DNS server: whether the host leads to a
+// private address is found when it is called.
 //
 // Plain http is only for hosts and addresses that the allow list names. The text repeats scheme and host alone, since
 // user, path and query may be secret.

@@ -10,8 +10,9 @@ import (
 // Rule says whether a deployment that holds some places may have one of those that are free.
 type Rule func(held, free int) bool
 
-// Share lets a deployment have another place only while it holds fewer than n times those that are free. So one that is alone gets
-// n/(n+1) of them, and another one always finds a place, whatever the first one waits for. See docs/decisions/0023-turns.md.
+// Share lets a deployment have another place only while it holds fewer than n times those that are free. So one that is
+// alone gets n/(n+1) of them, and another one always finds a place, whatever the first one waits for. See
+// docs/decisions/0023-turns.md.
 func Share(n int) Rule { return func(held, free int) bool { return held < n*free } }
 
 // AtMost lets each deployment have n places.

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGate: whoever comes and goes, places are neither lost nor given twice, none stays empty that somebody may have, and none is
-// had by a deployment beyond its share.
+// TestGate: whoever comes and goes, places are neither lost nor given twice, none stays empty that somebody may have,
+// and none is had by a deployment beyond its share.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -65,8 +65,8 @@ func BenchmarkListFindings(b *testing.B) {
 	}
 }
 
-// BenchmarkPing is the least that a request costs in the gateway, without a socket: the last of the routes with an empty
-// answer.
+// BenchmarkPing is the least that a request costs in the gateway, without a socket: the last of the routes with an
+// empty answer.
 func BenchmarkPing(b *testing.B) {
 	s := &recorder{}
 	s.answer = answerEmpty(s)

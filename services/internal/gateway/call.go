@@ -85,8 +85,8 @@ func (g *gateway) perCall(next runtime.HandlerFunc) runtime.HandlerFunc {
 				r = r.WithContext(unread.NewContext(ctx, request))
 			}
 		}
-		// Over HTTP/1 the bytes of the answer are on their way when next returns. Over HTTP/2 a connection that breaks may still
-		// be writing them.
+		// Over HTTP/1 the bytes of the answer are on their way when next returns. Over HTTP/2 a connection that breaks may
+		// still be writing them.
 		if r.ProtoMajor == 1 {
 			c.buffer = buffers.Get().(*[]byte)
 			defer func() {
@@ -105,9 +105,9 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 // maxKeptBuffer keeps single large answers from staying in memory.
 const maxKeptBuffer = 1 << 20
 
-// prepare takes the body away from the generated code, for the interceptors to decode, and replaces the query by one that
-// grpc-gateway's parser cannot fail on. What is wrong with them is told by the interceptors, too, in its turn. It returns nil
-// when all of the request is there.
+// prepare takes the body away from the generated code, for the interceptors to decode, and replaces the query by one
+// that grpc-gateway's parser cannot fail on. What is wrong with them is told by the interceptors, too, in its turn. It
+// returns nil when all of the request is there.
 func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, control *http.ResponseController) unread.Request {
 	most := g.config.MaxBody
 	if c.route.rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC {

@@ -27,8 +27,8 @@ const (
 
 // Config is what New needs.
 type Config struct {
-	// Conn is the connection that RPCs are called on, usually an inprocess.Conn. Its interceptors decode the bodies; see package
-	// unread.
+	// Conn is the connection that RPCs are called on, usually an inprocess.Conn. Its interceptors decode the bodies; see
+	// package unread.
 	Conn grpc.ClientConnInterface
 	// Services are the services to serve; Expose makes one.
 	Services []Service

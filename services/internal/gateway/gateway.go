@@ -37,7 +37,8 @@ func New(config Config) (http.Handler, error) {
 	g.json = &marshaler{unknown: config.UnknownFields}
 	g.mux = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, g.json),
-		// canonicalPath leaves no escaped slash, so this unescapes all; the mode for all characters looks for one by a regexp.
+		// canonicalPath leaves no escaped slash, so this unescapes all; the mode for all characters looks for one by a
+		// regexp.
 		runtime.WithUnescapingMode(runtime.UnescapingModeAllExceptSlash),
 		runtime.WithDisablePathLengthFallback(),
 		runtime.WithDisableHTTPMethodOverride(),
@@ -212,7 +213,8 @@ func withoutKnown(ctx context.Context, message proto.Message) (any, error) {
 	return answer{message: message, call: c}, nil
 }
 
-// writeSuccessCode gives a success the code that the RPC's rule declares, or 304 where the caller has the answer already.
+// writeSuccessCode gives a success the code that the RPC's rule declares, or 304 where the caller has the answer
+// already.
 func writeSuccessCode(ctx context.Context, w http.ResponseWriter, _ proto.Message) error {
 	c := callFrom(ctx)
 	if c == nil {

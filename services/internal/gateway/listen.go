@@ -59,8 +59,8 @@ func NewHTTPServer(config ServerConfig, handler http.Handler) *http.Server {
 // unusedTimeout is what a connection without a request gets to send one when the server stops.
 const unusedTimeout = 500 * time.Millisecond
 
-// unusedConns are the connections that have not sent a request yet. Clients open some in reserve. Server.Shutdown waits 5
-// seconds for each, as if it were a running request.
+// unusedConns are the connections that have not sent a request yet. Clients open some in reserve. Server.Shutdown waits
+// 5 seconds for each, as if it were a running request.
 type unusedConns struct {
 	mu    sync.Mutex
 	conns map[net.Conn]bool

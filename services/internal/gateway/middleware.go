@@ -118,11 +118,12 @@ func isSaneRequestID(id string) bool {
 	return true
 }
 
-// strictTransport keeps browsers on https:// for a year. It says nothing about other hosts of the domain, which are not ours.
+// strictTransport keeps browsers on https:// for a year. It says nothing about other hosts of the domain, which are not
+// ours.
 const strictTransport = "max-age=31536000"
 
-// withSecurityHeaders sets what holds for every answer of an API; a handler that serves a page sets its own. hsts says that
-// callers come by TLS.
+// withSecurityHeaders sets what holds for every answer of an API; a handler that serves a page sets its own. hsts says
+// that callers come by TLS.
 func withSecurityHeaders(next http.Handler, hsts bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

@@ -18,13 +18,14 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Conn is a connection on which calls are function calls through the interceptors. Register the services on it as on the
-// grpc.Server; it is both a grpc.ServiceRegistrar and a grpc.ClientConnInterface.
+// Conn is a connection on which calls are function calls through the interceptors. Register the services on it as on
+// the grpc.Server; it is both a grpc.ServiceRegistrar and a grpc.ClientConnInterface.
 //
-// What differs from a socket: messages are not encoded, so the receiver shares lists and inner messages with the sender,
-// who must not touch a message after sending it. The gateway does not, and handlers return what they made. Deadlines,
-// cancellation, metadata, header metadata and error details pass as usual; the context's other values do not. A unary call
-// runs on the goroutine of its caller and returns when the handler does, so a handler must mind its context.
+// What differs from a socket: messages are not encoded, so the receiver shares lists and inner messages with the
+// sender, who must not touch a message after sending it. The gateway does not, and handlers return what they made.
+// Deadlines, cancellation, metadata, header metadata and error details pass as usual; the context's other values do
+// not. A unary call runs on the goroutine of its caller and returns when the handler does, so a handler must mind its
+// context.
 type Conn struct {
 	streams inprocgrpc.Channel
 	unary   grpc.UnaryServerInterceptor
@@ -113,8 +114,8 @@ func Caller(ctx context.Context) context.Context {
 // withoutValues is a context that ends with another, but has none of its values.
 type withoutValues struct{ context.Context }
 
-// Value answers package context alone, which asks for the cancellation above by a key of type *int. Without the answer, each
-// timeout set further in would need a goroutine that waits for the end of this context.
+// Value answers package context alone, which asks for the cancellation above by a key of type *int. Without the answer,
+// each timeout set further in would need a goroutine that waits for the end of this context.
 func (c withoutValues) Value(key any) any {
 	if _, internal := key.(*int); internal {
 		return c.Context.Value(key)

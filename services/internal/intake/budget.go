@@ -58,8 +58,8 @@ type Limits struct {
 	Most int64
 	// Compressed tells whether messages over gRPC may be compressed.
 	Compressed bool
-	// Timeout bounds the time in which a message over gRPC arrives, once it has begun; 0 means no bound. First says that it
-	// begins with the wait for the message.
+	// Timeout bounds the time in which a message over gRPC arrives, once it has begun; 0 means no bound. First says that
+	// it begins with the wait for the message.
 	Timeout time.Duration
 	First   bool
 }
@@ -90,8 +90,8 @@ func (s *Share) Receive(size int64) error {
 	return nil
 }
 
-// Spend takes room for so many bytes more. Errors: RESOURCE_EXHAUSTED, with REASON_RATE_LIMITED when it may go better later and
-// REASON_BODY_TOO_LARGE when one request wants more than its caller can have.
+// Spend takes room for so many bytes more. Errors: RESOURCE_EXHAUSTED, with REASON_RATE_LIMITED when it may go better
+// later and REASON_BODY_TOO_LARGE when one request wants more than its caller can have.
 func (s *Share) Spend(size int64) error {
 	if most := s.budget.most(s.caller); s.used+size > most {
 		return apierr.TooLarge("the request must take at most %d bytes of memory, received and decoded: send it in parts", most)
@@ -103,8 +103,8 @@ func (s *Share) Spend(size int64) error {
 	return nil
 }
 
-// Decode decodes the request with fn. Large ones keep a processor busy, so that they take turns, and wait for it until ctx ends
-// at the latest; but only when they are here as a whole: a slow sender would keep it from others.
+// Decode decodes the request with fn. Large ones keep a processor busy, so that they take turns, and wait for it until
+// ctx ends at the latest; but only when they are here as a whole: a slow sender would keep it from others.
 func (s *Share) Decode(ctx context.Context, fn func() error) error {
 	if s.received <= Small {
 		return fn()
@@ -136,8 +136,8 @@ func (b *Budget) most(caller Caller) int64 {
 	return b.total / callerPart
 }
 
-// take reports whether there is room for so many more bytes of a caller, who has them then. Small requests of known callers find
-// room where others do not, up to what their caller may have.
+// take reports whether there is room for so many more bytes of a caller, who has them then. Small requests of known
+// callers find room where others do not, up to what their caller may have.
 func (b *Budget) take(caller Caller, size int64, small bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

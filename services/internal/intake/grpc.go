@@ -30,9 +30,9 @@ const chunk = 64 << 10
 // alwaysShort is how long compressed data is that cannot become long: gzip makes a thousand bytes of one at most.
 const alwaysShort = 1 << 10
 
-// source is what the messages of a call over gRPC are read from. It is the stream of grpc-go's own transport: the server's
-// RecvMsg has one limit for all callers, knows no budget, and decompresses before anybody can look. A test fails when a
-// version of grpc-go no longer has these methods.
+// source is what the messages of a call over gRPC are read from. It is the stream of grpc-go's own transport: the
+// server's RecvMsg has one limit for all callers, knows no budget, and decompresses before anybody can look. A test
+// fails when a version of grpc-go no longer has these methods.
 type source interface {
 	ReadMessageHeader(header []byte) error
 	Read(n int) (mem.BufferSlice, error)
@@ -40,9 +40,10 @@ type source interface {
 	WriteStatus(st *status.Status) error
 }
 
-// ReceiveGRPC receives the next message of the call of ctx into a message, with room of the share. Errors: io.EOF at the end
-// of the messages; UNIMPLEMENTED for a compression that is not accepted; RESOURCE_EXHAUSTED without REASON_RATE_LIMITED for
-// a message that is too large, and with it where there is no room; INVALID_ARGUMENT as package bounds.
+// ReceiveGRPC receives the next message of the call of ctx into a message, with room of the share. Errors: io.EOF at
+// the end of the messages; UNIMPLEMENTED for a compression that is not accepted; RESOURCE_EXHAUSTED without
+// REASON_RATE_LIMITED for a message that is too large, and with it where there is no room; INVALID_ARGUMENT as package
+// bounds.
 func (s *Share) ReceiveGRPC(ctx context.Context, into proto.Message) error {
 	from, ok := grpc.ServerTransportStreamFromContext(ctx).(source)
 	if !ok {
@@ -90,8 +91,8 @@ func (s *Share) ReceiveGRPC(ctx context.Context, into proto.Message) error {
 	return s.inTurn(ctx, decompress)
 }
 
-// deadline ends the call when the message has not arrived in time, which ends the read that waits for it. The function that it
-// returns calls that off.
+// deadline ends the call when the message has not arrived in time, which ends the read that waits for it. The function
+// that it returns calls that off.
 func (s *Share) deadline(from source) (stop func() bool) {
 	if s.limits.Timeout <= 0 {
 		return func() bool { return true }

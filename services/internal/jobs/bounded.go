@@ -15,15 +15,16 @@ import (
 const (
 	// lateTime is how long a run may go on after its time is up. It covers the last writing of what was done.
 	lateTime = 30 * time.Second
-	// stoppingTime is the same after Stop cancelled the run. It is shorter than cutOffTime, so that Stop sees the end of all
-	// runs, and that they failed is written down.
+	// stoppingTime is the same after Stop cancelled the run. It is shorter than cutOffTime, so that Stop sees the end of
+	// all runs, and that they failed is written down.
 	stoppingTime = 4 * time.Second
 	// maxStacks is in bytes: that much is searched for the stack of a run.
 	maxStacks = 8 << 20
 )
 
-// AddWorker registers a worker. A run that goes on after its context has ended, because its time was up or Stop cancelled
-// it, is left behind: it counts as failed, its place in the queue is free again, and the log says where it hangs.
+// AddWorker registers a worker. A run that goes on after its context has ended, because its time was up or Stop
+// cancelled it, is left behind: it counts as failed, its place in the queue is free again, and the log says where it
+// hangs.
 func AddWorker[T river.JobArgs](workers *river.Workers, worker river.Worker[T]) {
 	river.AddWorker(workers, &bounded[T]{Worker: worker, late: lateTime, stopping: stoppingTime})
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// CancelWaiting deletes all jobs of a run of a deployment that have not begun, in one statement and in the transaction of the
-// store.Write that ctx comes from. Those that are at work go on.
+// CancelWaiting deletes all jobs of a run of a deployment that have not begun, in one statement and in the transaction
+// of the store.Write that ctx comes from. Those that are at work go on.
 func (j *Jobs) CancelWaiting(ctx context.Context, queue string, deploymentID, runID int64) error {
 	tx, ok := j.store.Tx(ctx)
 	if !ok {

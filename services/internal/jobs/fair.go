@@ -79,7 +79,8 @@ func (e *fairExecutor) JobSetStateIfRunningMany(ctx context.Context, p *riverdri
 	return e.Executor.JobSetStateIfRunningMany(ctx, p)
 }
 
-// take chooses and claims jobs. On SQLite it reads first, which waits for nobody, and writes only when there is something.
+// take chooses and claims jobs. On SQLite it reads first, which waits for nobody, and writes only when there is
+// something.
 func (f *fair) take(ctx context.Context, t *turns, p *riverdriver.JobGetAvailableParams) ([]*rivertype.JobRow, error) {
 	reader, writer := f.store.DB()
 	fetch := &fetch{fair: f, turns: t, params: p}
@@ -130,8 +131,8 @@ func (l *fetch) end(err error) error {
 // byIndex makes PostgreSQL read the index of turns in its order, whatever it believes about how many jobs there are.
 var byIndex = store.PlannerSettings("enable_seqscan=off", "enable_bitmapscan=off", "enable_sort=off")
 
-// race chooses and claims beside other nodes. Those do not wait for each other: what another one was quicker to lock is left to
-// it, and other jobs are chosen.
+// race chooses and claims beside other nodes. Those do not wait for each other: what another one was quicker to lock is
+// left to it, and other jobs are chosen.
 func (l *fetch) race(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, byIndex); err != nil {
 		return err
@@ -172,8 +173,9 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// deployments lists those that have jobs to run, upkeep first, then in the order of their turns. It goes from one to the next in the
-// index, however many jobs lie between them: up to upkeep, from the last turn to the end, and from the beginning to the last turn.
+// deployments lists those that have jobs to run, upkeep first, then in the order of their turns. It goes from one to
+// the next in the index, however many jobs lie between them: up to upkeep, from the last turn to the end, and from the
+// beginning to the last turn.
 func (l *fetch) deployments(ctx context.Context, db querier, last int64, most int) (list []int64, err error) {
 	f := l.fair
 	query := "WITH RECURSIVE walk(d, upto, lap, n) AS (" +
@@ -197,8 +199,8 @@ func (l *fetch) deployments(ctx context.Context, db querier, last int64, most in
 	return list, rows.Err()
 }
 
-// next finds the first job that waits in the next run of each deployment: the first run after that of the last turn, or else the
-// first of all.
+// next finds the first job that waits in the next run of each deployment: the first run after that of the last turn, or
+// else the first of all.
 func (l *fetch) next(ctx context.Context, db querier, deployments []int64, without []turn) ([]turn, error) {
 	f := l.fair
 	ids := make([]int64, len(without))

@@ -250,9 +250,9 @@ func TestLockedJobsAreLeft(t *testing.T) {
 	}
 }
 
-// TestStartBesideManyJobs: in each queue that deployments share, with all at work that one of them may have, and many more waiting,
-// another's job begins within 2 s, whether the jobs of the first are quick or do not end. (services/job_queues_test.go does so with the
-// real queues and kinds.)
+// TestStartBesideManyJobs: in each queue that deployments share, with all at work that one of them may have, and many
+// more waiting, another's job begins within 2 s, whether the jobs of the first are quick or do not end.
+// (services/job_queues_test.go does so with the real queues and kinds.)
 func TestStartBesideManyJobs(t *testing.T) {
 	t.Parallel()
 	queues := []Queue{{Name: "workflows", Workers: 16, Poll: 200 * time.Millisecond}, {Name: "ai", Workers: 8}, {Name: "scans", Workers: 4}}

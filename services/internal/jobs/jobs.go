@@ -23,7 +23,8 @@ import (
 const (
 	// pollInterval is how long a job waits at most until it is seen: neither database notifies us (see newDriver).
 	pollInterval = time.Second
-	// maxWorkers is how many jobs run at a time on one node, half of them of one deployment. They share the machine with the API.
+	// maxWorkers is how many jobs run at a time on one node, half of them of one deployment. They share the machine with
+	// the API.
 	maxWorkers = 8
 	// jobTimeout is what a job gets whose worker does not say otherwise.
 	jobTimeout = 5 * time.Minute
@@ -39,15 +40,16 @@ type Work struct {
 	Register func(*river.Workers)
 	// Periodic are the jobs that no request causes; see Every.
 	Periodic []*river.PeriodicJob
-	// Queues are queues beside the default one, so that slow work of the domain keeps nobody waiting, and a node of the version
-	// before takes no job of a kind that is new; see Queue.
+	// Queues are queues beside the default one, so that slow work of the domain keeps nobody waiting, and a node of the
+	// version before takes no job of a kind that is new; see Queue.
 	Queues []Queue
 }
 
 // Queue is where jobs wait for each other. A job names its queue in its river.InsertOpts.
 type Queue struct {
 	Name string
-	// Workers is how many jobs of the queue run at a time on one node: of one deployment half as many while others have none.
+	// Workers is how many jobs of the queue run at a time on one node: of one deployment half as many while others have
+	// none.
 	Workers int
 	// Poll is how long a job waits at most until it is seen; 0 means a second.
 	Poll time.Duration
@@ -117,8 +119,8 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 	return j, nil
 }
 
-// newDriver chooses River's driver. Neither listens for notifications: SQLite has none, and on PostgreSQL they would need
-// a connection outside the pool.
+// newDriver chooses River's driver. Neither listens for notifications: SQLite has none, and on PostgreSQL they would
+// need a connection outside the pool.
 func newDriver(st *store.Store, queues map[string]*turns) riverdriver.Driver[*sql.Tx] {
 	reader, writer := st.DB()
 	if st.Postgres() {
@@ -127,9 +129,9 @@ func newDriver(st *store.Store, queues map[string]*turns) riverdriver.Driver[*sq
 	return newFairDriver(newSQLiteDriver(reader, writer), st, queues)
 }
 
-// Enqueue adds a job in the transaction of the store.Write that ctx comes from: it is worked after the commit, and after
-// a rollback there never was one. opts may be nil: then those of args count, if they have any (river.JobArgsWithInsertOpts).
-// A job that must be unique and waits already is not added again, without an error.
+// Enqueue adds a job in the transaction of the store.Write that ctx comes from: it is worked after the commit, and
+// after a rollback there never was one. opts may be nil: then those of args count, if they have any
+// (river.JobArgsWithInsertOpts). A job that must be unique and waits already is not added again, without an error.
 func (j *Jobs) Enqueue(ctx context.Context, args river.JobArgs, opts *river.InsertOpts) error {
 	tx, ok := j.store.Tx(ctx)
 	if !ok {
@@ -185,9 +187,9 @@ func (j *Jobs) Waiting(ctx context.Context, queue string, deploymentID int64) (n
 	return n, nil
 }
 
-// Lost returns the arguments of jobs of a kind that a worker took before a time and has not ended since. River frees jobs
-// of dead workers only after an hour; whoever cannot wait that long, and whose jobs do no harm when they run again, asks
-// here and enqueues them anew.
+// Lost returns the arguments of jobs of a kind that a worker took before a time and has not ended since. River frees
+// jobs of dead workers only after an hour; whoever cannot wait that long, and whose jobs do no harm when they run
+// again, asks here and enqueues them anew.
 func (j *Jobs) Lost(ctx context.Context, kind string, before time.Time) ([]json.RawMessage, error) {
 	reader, _ := j.store.DB()
 	query := "SELECT args FROM river_job WHERE state = 'running' AND kind = '" + kind + "' AND attempted_at < "

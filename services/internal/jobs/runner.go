@@ -18,8 +18,8 @@ import (
 // onceTag marks the jobs of OnceWaiting.
 const onceTag = "once-waiting"
 
-// OnceWaiting makes a job unique, by its kind and arguments, while it waits: whatever causes it in the meantime is done by
-// that one run. What comes after the run has begun may have been missed by it, and enqueues another. Meant for the
+// OnceWaiting makes a job unique, by its kind and arguments, while it waits: whatever causes it in the meantime is done
+// by that one run. What comes after the run has begun may have been missed by it, and enqueues another. Meant for the
 // InsertOpts method of job arguments.
 func OnceWaiting() river.InsertOpts {
 	return river.InsertOpts{
@@ -51,8 +51,8 @@ func FromContext(ctx context.Context) *Jobs {
 // Audited makes what jobs change part of the audit trail: of those that call audit.Change. It is called before Start.
 func (j *Jobs) Audited(trail *audit.Trail) { j.trail = trail }
 
-// Work lets the next job of OnceWaiting in, gives the place of this one back at its end, and gives what the job logs and changes
-// the job's name.
+// Work lets the next job of OnceWaiting in, gives the place of this one back at its end, and gives what the job logs
+// and changes the job's name.
 func (r *runner) Work(ctx context.Context, job *rivertype.JobRow, doInner func(context.Context) error) error {
 	defer r.jobs.queues[job.Queue].end(job.ID)
 	ctx = context.WithValue(store.ForJob(ctx), jobsKey{}, r.jobs)

@@ -10,10 +10,10 @@ import (
 	"github.com/riverqueue/river/rivertype"
 )
 
-// On SQLite River shares the one connection that writes with everybody else. As it comes, it would ask for it every second,
-// only to see that there is nothing to do, and would take it for a broken database when an import holds it for longer than
-// River's own timeouts (5 s for elections, 10 s for completed jobs). So here it looks with a reader, which waits for nobody,
-// and waits for its turn to write as long as it takes. (fair does so for jobs.)
+// On SQLite River shares the one connection that writes with everybody else. As it comes, it would ask for it every
+// second, only to see that there is nothing to do, and would take it for a broken database when an import holds it for
+// longer than River's own timeouts (5 s for elections, 10 s for completed jobs). So here it looks with a reader, which
+// waits for nobody, and waits for its turn to write as long as it takes. (fair does so for jobs.)
 
 // sqliteDriver is River's driver with the executor below.
 type sqliteDriver struct {

@@ -49,8 +49,8 @@ func (j *Jobs) Stop(ctx context.Context) error {
 }
 
 // end waits for River to stop, but not for long once all jobs have ended. River v0.31.0 can hang then: an elector that
-// loses its leadership before the news of having won it was taken tells nobody, holding the lock that its listener needs
-// to go away. By that time it has resigned, and nothing that matters is left to do.
+// loses its leadership before the news of having won it was taken tells nobody, holding the lock that its listener
+// needs to go away. By that time it has resigned, and nothing that matters is left to do.
 func (j *Jobs) end(ctx context.Context, stop func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

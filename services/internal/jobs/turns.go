@@ -41,7 +41,8 @@ func newTurns(poll time.Duration) *turns {
 	return &turns{poll: poll, runs: map[int64]int64{}, running: map[int64]int{}, owners: map[int64]int64{}}
 }
 
-// due reports whether the database should be asked now: after the time of a poll, or when a job ended while others were waiting.
+// due reports whether the database should be asked now: after the time of a poll, or when a job ended while others were
+// waiting.
 func (t *turns) due(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,8 +60,8 @@ func (t *turns) left(more bool) {
 	t.more = more
 }
 
-// lookAt says after which deployment the next turn is, and how many deployments are enough to fill the free places: of any more
-// than those that have jobs running, each may have one.
+// lookAt says after which deployment the next turn is, and how many deployments are enough to fill the free places: of
+// any more than those that have jobs running, each may have one.
 func (t *turns) lookAt(free int) (last int64, deployments int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,9 +121,9 @@ func (t *turns) end(job int64) {
 	}
 }
 
-// choose fills free places from the deployments that have jobs, in the order of their turns, and notes that those jobs begin. next
-// finds for each deployment the next job that is not among those chosen, and leaves those out that have none. more tells whether
-// jobs may be left.
+// choose fills free places from the deployments that have jobs, in the order of their turns, and notes that those jobs
+// begin. next finds for each deployment the next job that is not among those chosen, and leaves those out that have
+// none. more tells whether jobs may be left.
 func (t *turns) choose(free int, waiting []int64, next func(deployments []int64, chosen []turn) ([]turn, error)) (chosen []turn, more bool, err error) {
 	waiting = slices.Clone(waiting)
 	for free > 0 && len(waiting) > 0 {

@@ -134,8 +134,8 @@ func (m *model) fetch(t *rapid.T, passed map[[2]int64]int) {
 	}
 }
 
-// TestTurns: no place is free that a job may have; no deployment has more than the policy gives it; whoever has nothing at work is
-// passed over once by each other deployment at most; inside of a run the order holds.
+// TestTurns: no place is free that a job may have; no deployment has more than the policy gives it; whoever has nothing
+// at work is passed over once by each other deployment at most; inside of a run the order holds.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

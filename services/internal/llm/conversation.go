@@ -50,8 +50,8 @@ func (c *conversation) run(ctx context.Context, schema *jsonschema.Schema) error
 	return nil
 }
 
-// say makes one call, in the first form that the server takes. The form is remembered once it has worked: a request that
-// is bad for another reason must not cost the others their schema.
+// say makes one call, in the first form that the server takes. The form is remembered once it has worked: a request
+// that is bad for another reason must not cost the others their schema.
 func (c *conversation) say(ctx context.Context, further []message) (string, error) {
 	if c.question.Schema == nil {
 		return c.call(ctx, byWords, further)

@@ -35,8 +35,8 @@ const (
 	defaultTimeout = 2 * time.Minute
 	// maxAnswer is in bytes: what the API sends around the answer included.
 	maxAnswer = 8 << 20
-	// maxRetries of one call after 408, 409, 429, 5xx and connections that break, unless Retry-After asks for a longer wait
-	// than maxRetryDelay.
+	// maxRetries of one call after 408, 409, 429, 5xx and connections that break, unless Retry-After asks for a longer
+	// wait than maxRetryDelay.
 	maxRetries    = 2
 	minRetryDelay = 500 * time.Millisecond
 	maxRetryDelay = 20 * time.Second
@@ -71,8 +71,8 @@ func New(c Config, guard *egress.Guard) *Provider {
 // Configured reports whether there is a model to ask.
 func (p *Provider) Configured() bool { return p.config.URL != "" && p.config.Model != "" }
 
-// Named reports whether a name means this provider: the host of its URL ("api.openai.com"), or a part of it between dots
-// ("openai") that is not the last. Case does not count.
+// Named reports whether a name means this provider: the host of its URL ("api.openai.com"), or a part of it between
+// dots ("openai") that is not the last. Case does not count.
 func (p *Provider) Named(name string) bool {
 	u, err := url.Parse(p.config.URL)
 	if err != nil || u.Hostname() == "" {
@@ -117,8 +117,8 @@ type Answer struct {
 	CostUSD float64
 }
 
-// Ask asks one question. An answer that does not fit the schema is asked for once more, with the reason. The Answer holds
-// tokens and cost also beside an error. Errors: ErrNotConfigured, that of ctx, or one that IsPermanent can judge.
+// Ask asks one question. An answer that does not fit the schema is asked for once more, with the reason. The Answer
+// holds tokens and cost also beside an error. Errors: ErrNotConfigured, that of ctx, or one that IsPermanent can judge.
 func (p *Provider) Ask(ctx context.Context, q Question) (Answer, error) {
 	if !p.Configured() {
 		return Answer{}, ErrNotConfigured
@@ -142,8 +142,8 @@ func (p *Provider) Ask(ctx context.Context, q Question) (Answer, error) {
 	return c.answer, err
 }
 
-// countsCompletionTokens reports whether the API takes max_completion_tokens, the newer name of max_tokens, which models
-// of the vendor itself refuse and most other servers know alone.
+// countsCompletionTokens reports whether the API takes max_completion_tokens, the newer name of max_tokens, which
+// models of the vendor itself refuse and most other servers know alone.
 func (p *Provider) countsCompletionTokens() bool {
 	u, err := url.Parse(p.config.URL)
 	return err == nil && (u.Hostname() == "api.openai.com" || strings.HasSuffix(u.Hostname(), ".openai.azure.com"))

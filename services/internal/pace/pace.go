@@ -1,4 +1,5 @@
-// Package pace tells uploads that come too slowly from others: one that trickles holds a place, and disk, that others wait for.
+// Package pace tells uploads that come too slowly from others: one that trickles holds a place, and disk, that others
+// wait for.
 package pace
 
 import (
@@ -11,8 +12,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// Rule is the least average rate: in each window of waiting for a sender, Rate bytes must come for each second of it. What the
-// receiver does between is not the sender's fault, and does not count.
+// Rule is the least average rate: in each window of waiting for a sender, Rate bytes must come for each second of it.
+// What the receiver does between is not the sender's fault, and does not count.
 type Rule struct {
 	// Rate is in bytes a second; 0 means any.
 	Rate int64

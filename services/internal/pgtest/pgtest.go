@@ -41,8 +41,8 @@ func NewDatabase(t testing.TB) (databaseURL string) {
 	return create(t, serverURL, "template0") // which has no connections that could block the copy; template1 may
 }
 
-// NewCopy is NewDatabase, but the database is a copy of one that fill makes. That is kept under a name for all programs that use
-// the server: the first one that wants it fills it.
+// NewCopy is NewDatabase, but the database is a copy of one that fill makes. That is kept under a name for all programs
+// that use the server: the first one that wants it fills it.
 func NewCopy(t testing.TB, of string, fill func(databaseURL string) error) (databaseURL string) {
 	t.Helper()
 	testrun.SkipRepeated(t)

@@ -21,7 +21,8 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// NewCluster starts a cluster for one test alone, which may break it, and returns the URL of its first database. It ends with the test.
+// NewCluster starts a cluster for one test alone, which may break it, and returns the URL of its first database. It
+// ends with the test.
 func NewCluster(t testing.TB) (databaseURL string) {
 	t.Helper()
 	testrun.SkipRepeated(t)
@@ -182,7 +183,8 @@ func (s *Standby) StartPrimaryAsStandby(primaryURL string) {
 	s.host.run(s.t.Context(), "pg_ctl", "start", "-s", "-w", "-t", "120", "-D", s.host.data, "-l", s.dir+".old.log", "-o", "-p "+u.Port())
 }
 
-// KillBackend ends the process of a session as the kernel does when there is no memory left; the whole cluster recovers from that.
+// KillBackend ends the process of a session as the kernel does when there is no memory left; the whole cluster recovers
+// from that.
 func KillBackend(t testing.TB, databaseURL, application string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)

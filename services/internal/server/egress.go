@@ -37,8 +37,8 @@ func openOIDC(cfg config.Config, st *store.Store, trail *audit.Trail, log *slog.
 	})
 }
 
-// IssuerClient reaches the OpenID Connect issuer, which may be inside: the operator named its host. Keys that it keeps on
-// another inner host need an entry in egress-allow.
+// IssuerClient reaches the OpenID Connect issuer, which may be inside: the operator named its host. Keys that it keeps
+// on another inner host need an entry in egress-allow.
 func IssuerClient(cfg config.Config, log *slog.Logger) (*http.Client, error) {
 	guard, err := openGuard(cfg, log)
 	if err != nil {

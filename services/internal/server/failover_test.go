@@ -21,7 +21,8 @@ import (
 
 func init() { *server.ReportsCheckInterval = 200 * time.Millisecond }
 
-// A process of PostgreSQL is killed, and all others with it: what fails is refused with 503, what was acknowledged is there.
+// A process of PostgreSQL is killed, and all others with it: what fails is refused with 503, what was acknowledged is
+// there.
 func TestKilledBackend(t *testing.T) {
 	database := pgtest.NewCluster(t)
 	o := newOutage(t, database)
@@ -59,7 +60,8 @@ func oneOf(t *testing.T, urls ...string) string {
 	return out.String()
 }
 
-// The primary stops, its standby is promoted, and the old one comes back as a standby: a node that knows both goes on with the new one.
+// The primary stops, its standby is promoted, and the old one comes back as a standby: a node that knows both goes on
+// with the new one.
 func TestFailover(t *testing.T) {
 	primary := pgtest.NewCluster(t)
 	standby := pgtest.NewStandby(t, primary)
@@ -83,8 +85,8 @@ func TestFailover(t *testing.T) {
 	o.afterCrashes()
 }
 
-// A node whose one address leads to the old primary, which is a standby now, refuses changes and is not ready; when the address leads to
-// the new one, no connection to the old one is used any more.
+// A node whose one address leads to the old primary, which is a standby now, refuses changes and is not ready; when the
+// address leads to the new one, no connection to the old one is used any more.
 func TestConnectionsToADemotedServerAreReplaced(t *testing.T) {
 	primary := pgtest.NewCluster(t)
 	standby := pgtest.NewStandby(t, primary)

@@ -25,13 +25,13 @@ func relaxGC() {
 const (
 	// restTick is how often a server looks at how much it has to do.
 	restTick = time.Second
-	// quietBytes is what it allocates at most in a tick in which it has nothing to do but to look for background jobs and to
-	// answer probes and scrapes.
+	// quietBytes is what it allocates at most in a tick in which it has nothing to do but to look for background jobs and
+	// to answer probes and scrapes.
 	quietBytes = 1 << 20
 	// quietTicks is how many such ticks in a row make a rest: caches are worth keeping between the requests of one client.
 	quietTicks = 5
-	// restWorth is what it must have allocated since the last rest for another to be worth its while; a server that only looks
-	// for background jobs gets there in some minutes.
+	// restWorth is what it must have allocated since the last rest for another to be worth its while; a server that only
+	// looks for background jobs gets there in some minutes.
 	restWorth = 16 << 20
 )
 
@@ -60,10 +60,10 @@ func (r *rest) due(allocated uint64) bool {
 	return true
 }
 
-// RestWhenIdle gives memory back to the operating system whenever there is a while without work, until ctx ends; Run does
-// it, and so should whoever starts a server that has the process to itself. What only starting or a large import needed
-// would stay otherwise: the heap is collected when it has grown fourfold, and a SQLite connection never gives its page
-// cache back.
+// RestWhenIdle gives memory back to the operating system whenever there is a while without work, until ctx ends; Run
+// does it, and so should whoever starts a server that has the process to itself. What only starting or a large import
+// needed would stay otherwise: the heap is collected when it has grown fourfold, and a SQLite connection never gives
+// its page cache back.
 func (s *Server) RestWhenIdle(ctx context.Context) {
 	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(allocated)

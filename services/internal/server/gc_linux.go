@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// dropProgram tells the kernel that this process does without the pages of its own program file for now: starting touches
-// nearly all of them, resting few. They stay in the page cache, and whichever is touched again is mapped again.
+// dropProgram tells the kernel that this process does without the pages of its own program file for now: starting
+// touches nearly all of them, resting few. They stay in the page cache, and whichever is touched again is mapped again.
 func dropProgram() error {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -34,8 +34,8 @@ func dropProgram() error {
 // mapping is a range of addresses.
 type mapping struct{ from, to uintptr }
 
-// unchangedMappings returns the mappings of a file that can be dropped without a loss, from /proc/PID/smaps: nobody can write
-// to them, and none of their pages was ever copied, as by relocation or for the breakpoint of a debugger.
+// unchangedMappings returns the mappings of a file that can be dropped without a loss, from /proc/PID/smaps: nobody can
+// write to them, and none of their pages was ever copied, as by relocation or for the breakpoint of a debugger.
 func unchangedMappings(smaps io.Reader, file string) []mapping {
 	var found []mapping
 	candidate := false // the last of found is the mapping that is being read

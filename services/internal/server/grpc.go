@@ -28,19 +28,19 @@ const (
 	pingTimeout = 20 * time.Second
 	// minPingEvery is how often a client may ping; one that does so more often is disconnected.
 	minPingEvery = 20 * time.Second
-	// streamWorkers is how many calls run on goroutines that stay: a new one would grow its stack five times on its way through
-	// the interceptors to the database, which cost a twentieth of a page of findings. More calls get new ones.
+	// streamWorkers is how many calls run on goroutines that stay: a new one would grow its stack five times on its way
+	// through the interceptors to the database, which cost a twentieth of a page of findings. More calls get new ones.
 	streamWorkers = 32
-	// streamWindow and connectionWindow are what a client may send before it is read, in bytes: by default both grow to 16 MB
-	// on fast networks, for each call that nobody has looked at yet. A message that is read may always come as a whole.
+	// streamWindow and connectionWindow are what a client may send before it is read, in bytes: by default both grow to 16
+	// MB on fast networks, for each call that nobody has looked at yet. A message that is read may always come as a whole.
 	streamWindow, connectionWindow = 128 << 10, 1 << 20
 	// writeBuffer is what a connection collects before it writes, while it has something to write. A page of findings has
 	// 170 KB.
 	writeBuffer = 128 << 10
 )
 
-// collect registers all services in a list, from which the gRPC port and the in-process connection are filled alike. The
-// rules are read from it before there is a server, because the interceptors need them.
+// collect registers all services in a list, from which the gRPC port and the in-process connection are filled alike.
+// The rules are read from it before there is a server, because the interceptors need them.
 func collect(cfg config.Config, list []Service, p *probes) grpchan.HandlerMap {
 	handlers := grpchan.HandlerMap{}
 	for _, group := range list {

@@ -31,8 +31,8 @@ type httpParts struct {
 	tls      *tls.Config // nil for plain HTTP
 }
 
-// httpServer makes the server of the HTTP port: the gateway, which calls the same handlers through the same links as the
-// gRPC port, and the few routes that are no RPC.
+// httpServer makes the server of the HTTP port: the gateway, which calls the same handlers through the same links as
+// the gRPC port, and the few routes that are no RPC.
 func httpServer(parts httpParts) (*http.Server, error) {
 	cfg := parts.config
 	unary, stream := chain.Interceptors(parts.links)

@@ -15,8 +15,9 @@ import (
 //go:embed login.html
 var loginHTML string
 
-// loginPage is the page that an interactive login of a scanner opens (scan protocol, section 2, row 9). A user who
-// may send results gives it a JSON Web Token there, which it sends to ConfirmTokenRequest in a header: it is never part of a URL.
+// loginPage is the page that an interactive login of a scanner opens (scan protocol, section 2, row 9). A user who may
+// send results gives it a JSON Web Token there, which it sends to ConfirmTokenRequest in a header: it is never part of
+// a URL.
 type loginPage struct {
 	page   *template.Template
 	policy string

@@ -10,8 +10,8 @@ import (
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
-// metricsServer serves the metrics port: plain HTTP without authentication, for the inside of a network. It outlives the
-// API ports, so that a stopping server can still be watched.
+// metricsServer serves the metrics port: plain HTTP without authentication, for the inside of a network. It outlives
+// the API ports, so that a stopping server can still be watched.
 func metricsServer(cfg config.Config, log *slog.Logger, metrics *telemetry.Metrics, p *probes) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler())

@@ -7,7 +7,8 @@ import (
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
-// openModel makes the provider that all domains ask; without one in the configuration it says which settings are missing.
+// openModel makes the provider that all domains ask; without one in the configuration it says which settings are
+// missing.
 func openModel(cfg config.Config, guard *egress.Guard, metrics *telemetry.Metrics) *llm.Provider {
 	provider := llm.New(llm.Config{
 		URL: cfg.AIURL, Key: cfg.AIKey, Model: cfg.AIModel, Timeout: cfg.AITimeout,

@@ -20,8 +20,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// frozenReplica copies a database that nobody is connected to. What it returns refuses to write, as a hot standby does, and
-// has stopped to follow.
+// frozenReplica copies a database that nobody is connected to. What it returns refuses to write, as a hot standby does,
+// and has stopped to follow.
 func frozenReplica(t *testing.T, database string) string {
 	t.Helper()
 	replica := pgtest.NewDatabase(t)

@@ -63,7 +63,8 @@ func newOutage(t *testing.T, database string) *outage {
 	return o
 }
 
-// calls read and write over both ports. Each returns "" for a success, "503" for a refusal that says when to come back, or what it saw.
+// calls read and write over both ports. Each returns "" for a success, "503" for a refusal that says when to come back,
+// or what it saw.
 func (o *outage) calls() map[string]func(n int64) string {
 	projects := projectsv1.NewProjectsServiceClient(o.conn)
 	call := func(fn func(ctx context.Context) error) string {
@@ -211,7 +212,8 @@ func (o *outage) entries(code codes.Code) int {
 	return n
 }
 
-// refusedOfKnown are the changes that were refused after their caller was known. The others leave no entry: nobody knows whose it would be.
+// refusedOfKnown are the changes that were refused after their caller was known. The others leave no entry: nobody
+// knows whose it would be.
 func (o *outage) refusedOfKnown() (n int) {
 	for line := range strings.SplitSeq(o.out.String(), "\n") {
 		if strings.Contains(line, "code=Unavailable") && strings.Contains(line, " principal=") && strings.Contains(line, projectsv1.ProjectsService_UpdateProject_FullMethodName) {
@@ -225,8 +227,8 @@ func (o *outage) writes(of map[string]*atomic.Int64) int {
 	return int(of["write over HTTP"].Load() + of["write over gRPC"].Load())
 }
 
-// A database that takes no changes refuses them with 503, answers what is read, takes its node out of service and in again, and gets
-// the entries of what was refused when it takes them.
+// A database that takes no changes refuses them with 503, answers what is read, takes its node out of service and in
+// again, and gets the entries of what was refused when it takes them.
 func TestReadOnlyDatabase(t *testing.T) {
 	for _, kind := range []string{"sqlite", "postgres"} {
 		t.Run(kind, func(t *testing.T) {
@@ -287,7 +289,8 @@ func TestReadOnlyDatabase(t *testing.T) {
 // endSessions ends all sessions of a database but the one that asks for it.
 const endSessions = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
-// An administrator ends all sessions, again and again, in the middle of requests: what fails is refused with 503, what was acknowledged is there.
+// An administrator ends all sessions, again and again, in the middle of requests: what fails is refused with 503, what
+// was acknowledged is there.
 func TestEndedSessions(t *testing.T) {
 	database := pgtest.NewDatabase(t)
 	o := newOutage(t, database)
@@ -337,7 +340,8 @@ func (o *outage) body(method, path, body string) string {
 	return string(text)
 }
 
-// newSwitch returns an address that leads to a database, and what lets connections that are made from then on lead to another.
+// newSwitch returns an address that leads to a database, and what lets connections that are made from then on lead to
+// another.
 func newSwitch(t *testing.T, database string) (through string, to func(database string)) {
 	t.Helper()
 	parse := func(text string) *url.URL {

@@ -17,7 +17,8 @@ type Exposure struct {
 	Fix          string // what to do
 }
 
-// Exposures looks for such files. The key file is not among them: a server does not start with one that others can read.
+// Exposures looks for such files. The key file is not among them: a server does not start with one that others can
+// read.
 func Exposures(cfg config.Config) []Exposure {
 	if runtime.GOOS == "windows" {
 		return nil

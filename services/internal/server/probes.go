@@ -72,8 +72,8 @@ func (p *probes) stopping() {
 	p.health.Shutdown()
 }
 
-// live is /healthz: the process answers. It must not depend on the database, or an orchestrator would restart every node
-// while the database is down.
+// live is /healthz: the process answers. It must not depend on the database, or an orchestrator would restart every
+// node while the database is down.
 func (p *probes) live(w http.ResponseWriter, _ *http.Request) {
 	writeProbe(w, http.StatusOK, "ok")
 }

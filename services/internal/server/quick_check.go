@@ -21,7 +21,8 @@ func Corruption(ctx context.Context, st *store.Store) string {
 	return problem
 }
 
-// checkPages looks through the database once, beside what is served, and takes the node out of service when it is corrupt.
+// checkPages looks through the database once, beside what is served, and takes the node out of service when it is
+// corrupt.
 func (p *probes) checkPages(ctx context.Context, st *store.Store, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, quickCheckTimeout)
 	defer cancel()
@@ -30,7 +31,8 @@ func (p *probes) checkPages(ctx context.Context, st *store.Store, log *slog.Logg
 	}
 }
 
-// damaged takes the node out of service, for HTTP and gRPC alike. There is no way back but a start with a database that is whole.
+// damaged takes the node out of service, for HTTP and gRPC alike. There is no way back but a start with a database that
+// is whole.
 func (p *probes) damaged(ctx context.Context, log *slog.Logger, problem string) {
 	if !p.corrupt.Swap(true) {
 		log.ErrorContext(ctx, "the database is corrupt: this node is not ready any more; stop it and restore a backup", "problem", problem)

@@ -25,7 +25,8 @@ import (
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
-// sealedCheck is the setting that no two installations have the same value of: what is sealed when the key is first used.
+// sealedCheck is the setting that no two installations have the same value of: what is sealed when the key is first
+// used.
 const sealedCheck = "key_check"
 
 // reportsCheckInterval is for how long the answer counts that the replica is one; tests shorten it.
@@ -52,8 +53,8 @@ func CheckReplica(ctx context.Context, replica, main *store.Store) error {
 	return (&Reports{store: replica, main: main}).check(ctx)
 }
 
-// openReports opens the database that reports are read from. A replica that does not answer is checked when it does; one that
-// is the wrong one is an error.
+// openReports opens the database that reports are read from. A replica that does not answer is checked when it does;
+// one that is the wrong one is an error.
 func (s *Server) openReports(ctx context.Context, main *store.Store, metrics *telemetry.Metrics) (*Reports, error) {
 	if s.config.ReportsDatabase == "" {
 		return &Reports{store: main, main: main}, nil
@@ -121,8 +122,8 @@ func (r *Reports) unfit(err error) {
 	}
 }
 
-// reach checks the replica unless that was done a moment ago: it may be promoted at any time. Calls that come meanwhile wait for the
-// same check.
+// reach checks the replica unless that was done a moment ago: it may be promoted at any time. Calls that come meanwhile
+// wait for the same check.
 func (r *Reports) reach(ctx context.Context) error {
 	if at := r.checked.Load(); at != 0 && store.Now()-at < reportsCheckInterval.Microseconds() {
 		return nil
@@ -156,7 +157,8 @@ func (r *Reports) check(ctx context.Context) error {
 	if err := r.store.CheckReplica(ctx); err != nil {
 		return err
 	}
-	// Ids are the same in every installation: reports from the database of another would show one tenant's numbers to the other.
+	// Ids are the same in every installation: reports from the database of another would show one tenant's numbers to the
+	// other.
 	here, err := readSealedCheck(ctx, r.main)
 	if err != nil {
 		return err

@@ -24,9 +24,9 @@ import (
 	"github.com/palisade/palisade/services/internal/traffic"
 )
 
-// Run serves domains until ctx ends, then drains and returns; an error says why the server could not start or had to stop. Logs
-// and, on the very first start, the first API token are written to stderr. A second SIGINT or SIGTERM during the drain
-// ends the process at once.
+// Run serves domains until ctx ends, then drains and returns; an error says why the server could not start or had to
+// stop. Logs and, on the very first start, the first API token are written to stderr. A second SIGINT or SIGTERM during
+// the drain ends the process at once.
 func Run(ctx context.Context, cfg config.Config, stderr io.Writer, domains []Domain) error {
 	s, err := Start(ctx, cfg, stderr, domains)
 	if err != nil {
@@ -125,10 +125,11 @@ const (
 	// Load balancers need this long, in parts of the grace period and at most, to see that the server is not ready.
 	lameDuckPart = 4
 	lameDuckMost = 5 * time.Second
-	// On addresses that only this machine reaches, and no proxy on it, there is nobody to wait for but watchers of the gRPC
-	// health service.
+	// On addresses that only this machine reaches, and no proxy on it, there is nobody to wait for but watchers of the
+	// gRPC health service.
 	lameDuckLocal = 200 * time.Millisecond
-	// Closing ports on which nothing runs takes a moment, too; without it a grace period of 0 would always end in an error.
+	// Closing ports on which nothing runs takes a moment, too; without it a grace period of 0 would always end in an
+	// error.
 	leastGrace = 100 * time.Millisecond
 )
 
@@ -204,8 +205,8 @@ func (s *Server) drainPorts(ctx context.Context) error {
 // closeTimeout is what closing gets when the requests have used up the grace period.
 const closeTimeout = 5 * time.Second
 
-// hangTime is when a part that is still closing is left behind: it keeps the process from ending. The end of the process
-// does to it what a crash does, which every part survives.
+// hangTime is when a part that is still closing is left behind: it keeps the process from ending. The end of the
+// process does to it what a crash does, which every part survives.
 const hangTime = 3 * closeTimeout
 
 // closeAll closes what Start opened, the last first.

@@ -16,8 +16,8 @@ func MakesAdmins(ctx context.Context, st *store.Store) ([]string, error) {
 		Order(deployment.ByID()).Select(deployment.FieldSlug).Strings(tenant.System(ctx))
 }
 
-// warnOfSignIn tells the operator of a store that an earlier version filled what its default role means together with an
-// issuer. The role may be meant, so the server starts.
+// warnOfSignIn tells the operator of a store that an earlier version filled what its default role means together with
+// an issuer. The role may be meant, so the server starts.
 func (s *Server) warnOfSignIn(ctx context.Context, st *store.Store) error {
 	if s.config.OIDCIssuer == "" {
 		return nil

@@ -26,8 +26,8 @@ import (
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
-// Start starts a server of these domains and returns when it serves on all its ports. ctx is for starting only: the server
-// runs until Stop. When something is missing or wrong, nothing keeps running and the error says what to do.
+// Start starts a server of these domains and returns when it serves on all its ports. ctx is for starting only: the
+// server runs until Stop. When something is missing or wrong, nothing keeps running and the error says what to do.
 func Start(ctx context.Context, cfg config.Config, stderr io.Writer, domains []Domain) (_ *Server, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -224,7 +224,8 @@ func (s *Server) openMigrated(ctx context.Context) (*store.Store, error) {
 	return st, nil
 }
 
-// sessionInterval is how long it takes until a server that lost its session on PostgreSQL has another; tests shorten it.
+// sessionInterval is how long it takes until a server that lost its session on PostgreSQL has another; tests shorten
+// it.
 var sessionInterval = time.Minute
 
 // keepSession lets a copy of the database see that this server runs.

@@ -63,8 +63,8 @@ func Refusal(err error) string {
 	return "the database refuses changes; the log says why"
 }
 
-// watchWrites asks now and then whether the database takes changes, and takes the node out of service while it does not. Being busy
-// says nothing: behind a long import the node stays as it was.
+// watchWrites asks now and then whether the database takes changes, and takes the node out of service while it does
+// not. Being busy says nothing: behind a long import the node stays as it was.
 func (p *probes) watchWrites(ctx context.Context, log *slog.Logger, probe func(context.Context) error) {
 	wait := time.NewTimer(writeProbeInterval)
 	defer wait.Stop()

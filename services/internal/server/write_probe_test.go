@@ -13,7 +13,8 @@ import (
 	"github.com/palisade/palisade/services/internal/server"
 )
 
-// A database that others keep busy takes changes: the node stays ready behind a long import, and while another process has the file.
+// A database that others keep busy takes changes: the node stays ready behind a long import, and while another process
+// has the file.
 func TestBusyIsNotFailing(t *testing.T) {
 	o := newOutage(t, "")
 	long := *server.WriteProbeInterval + server.WriteProbeTimeout + time.Second

@@ -2,8 +2,8 @@ package spool
 
 import "os"
 
-// File is a file without a name. It is not safe for concurrent use, but for ReadAt. It has no method ReadFrom: that would let
-// bytes go by uncounted.
+// File is a file without a name. It is not safe for concurrent use, but for ReadAt. It has no method ReadFrom: that
+// would let bytes go by uncounted.
 type File struct {
 	file    *os.File
 	space   Space

@@ -48,8 +48,8 @@ type Spool struct {
 	unchecked   int64 // written since the disk was looked at
 }
 
-// Open makes the directory if it is missing, and removes what a process left there that was killed at a bad moment. refused
-// is called when a quota is used up.
+// Open makes the directory if it is missing, and removes what a process left there that was killed at a bad moment.
+// refused is called when a quota is used up.
 func Open(dir string, limits Limits, refused func()) (*Spool, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the spool directory: %w", err)
@@ -98,12 +98,12 @@ type Space struct {
 	deploymentID int64
 }
 
-// Receive makes a file for what a caller sends. Writing to it fails when a quota is used up or the disk has no room. kind
-// begins its name; see leftover.
+// Receive makes a file for what a caller sends. Writing to it fails when a quota is used up or the disk has no room.
+// kind begins its name; see leftover.
 func (s Space) Receive(kind string) (*File, error) { return s.create(kind, true) }
 
-// Work makes a file for what is computed of things that were received. Its bytes count, but a quota that is used up does not
-// stop it: it would be wasted work, and it is what makes room again.
+// Work makes a file for what is computed of things that were received. Its bytes count, but a quota that is used up
+// does not stop it: it would be wasted work, and it is what makes room again.
 func (s Space) Work(kind string) (*File, error) { return s.create(kind, false) }
 
 func (s Space) create(kind string, limited bool) (*File, error) {
@@ -121,7 +121,8 @@ func (s Space) create(kind string, limited bool) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without a name it is gone when it is closed, even if the server is killed. Another server that starts may have removed it.
+	// Without a name it is gone when it is closed, even if the server is killed. Another server that starts may have
+	// removed it.
 	if err := os.Remove(file.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.Join(err, file.Close())
 	}

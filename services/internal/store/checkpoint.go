@@ -11,9 +11,10 @@ import (
 // longTransaction is from when on what a transaction has logged is not moved into the file by its commit.
 const longTransaction = time.Second
 
-// checkpoints move what long transactions have logged into the file of SQLite. SQLite itself does it in the commit: that
-// of a large import would move gigabytes, with all who want to write behind it. So it is done after such a commit, on a
-// connection of its own, by a thread to which all others of the process are preferred. Short transactions leave it to SQLite.
+// checkpoints move what long transactions have logged into the file of SQLite. SQLite itself does it in the commit:
+// that of a large import would move gigabytes, with all who want to write behind it. So it is done after such a commit,
+// on a connection of its own, by a thread to which all others of the process are preferred. Short transactions leave it
+// to SQLite.
 type checkpoints struct {
 	path   string
 	writer *sql.DB

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestCheckpointAside commits long transactions one right after the other. What they log is moved into the file beside them
-// and the log begins anew now and then; when nobody writes any more it is moved to its end, and the next short transaction
-// gives the disk back.
+// TestCheckpointAside commits long transactions one right after the other. What they log is moved into the file beside
+// them and the log begins anew now and then; when nobody writes any more it is moved to its end, and the next short
+// transaction gives the disk back.
 func TestCheckpointAside(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}

@@ -12,7 +12,8 @@ import (
 type connectorKey struct{}
 
 // WithConnector lets wrap put itself between every pool that Open opens with the returned context and the driver of the
-// database, as net/http/httptrace does for connections of HTTP: tests count and explain the statements of a real server.
+// database, as net/http/httptrace does for connections of HTTP: tests count and explain the statements of a real
+// server.
 func WithConnector(ctx context.Context, wrap func(driver.Connector) driver.Connector) context.Context {
 	return context.WithValue(ctx, connectorKey{}, wrap)
 }

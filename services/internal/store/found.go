@@ -11,9 +11,10 @@ import (
 	"github.com/palisade/palisade/ent"
 )
 
-// FoundByIDs makes an ent query look up rows by their primary keys and look at all its other conditions, policies included, on what
-// was found. A database could find them by those as well, and does so where it has no statistics, or has those of a time at which the
-// deployment was small: it takes a million rows for one then. A subquery with a limit stays one. It is for Modify:
+// FoundByIDs makes an ent query look up rows by their primary keys and look at all its other conditions, policies
+// included, on what was found. A database could find them by those as well, and does so where it has no statistics, or
+// has those of a time at which the deployment was small: it takes a million rows for one then. A subquery with a limit
+// stays one. It is for Modify:
 //
 //	query := tx.Finding.Query().Where(...)
 //	query.Modify(store.FoundByIDs(ids))
@@ -24,7 +25,8 @@ func FoundByIDs(ids []int64) func(*entsql.Selector) {
 	}
 }
 
-// Apart selects the rows of a table under a condition in a subquery that neither database puts into the query around it.
+// Apart selects the rows of a table under a condition in a subquery that neither database puts into the query around
+// it.
 func Apart(dialectName string, table *entsql.SelectTable, where *entsql.Predicate) *entsql.Selector {
 	rows := entsql.Dialect(dialectName).Select().From(table).Where(where).Offset(0)
 	if dialectName != dialect.Postgres {
@@ -33,8 +35,9 @@ func Apart(dialectName string, table *entsql.SelectTable, where *entsql.Predicat
 	return rows
 }
 
-// OfDeployment checks the deployment of rows that a statement names by their keys, and keeps both databases from finding them by an index
-// of it, as FoundByIDs does for queries. Where the context names the deployment, tenant.ByKey does the same.
+// OfDeployment checks the deployment of rows that a statement names by their keys, and keeps both databases from
+// finding them by an index of it, as FoundByIDs does for queries. Where the context names the deployment, tenant.ByKey
+// does the same.
 func OfDeployment[P ~func(*entsql.Selector)](deploymentID int64) P {
 	return func(s *entsql.Selector) {
 		s.Where(entsql.P(func(b *entsql.Builder) { b.WriteString("+" + s.C("deployment_id") + " = ").Arg(deploymentID) }))
@@ -44,9 +47,9 @@ func OfDeployment[P ~func(*entsql.Selector)](deploymentID int64) P {
 // customPlans makes PostgreSQL plan a statement for the values that it is given, each time.
 const customPlans = "plan_cache_mode=force_custom_plan"
 
-// PlannerSettings is a statement that changes settings of PostgreSQL's planner, each written name=value, until the end of the
-// transaction. It turns jit off as well: a plan with something that is ruled out costs so much on paper that PostgreSQL would compile
-// it, for 300 ms each time. Sessions turn that off themselves, but not behind a pooler.
+// PlannerSettings is a statement that changes settings of PostgreSQL's planner, each written name=value, until the end
+// of the transaction. It turns jit off as well: a plan with something that is ruled out costs so much on paper that
+// PostgreSQL would compile it, for 300 ms each time. Sessions turn that off themselves, but not behind a pooler.
 func PlannerSettings(settings ...string) string {
 	statement := "SELECT set_config('jit', 'off', true)"
 	for _, setting := range settings {
@@ -56,9 +59,10 @@ func PlannerSettings(settings ...string) string {
 	return statement
 }
 
-// PlanByIndexes lets PostgreSQL take the indexes that give rows in the order in which the statements that follow in the transaction
-// want them, and plan them for the values that they are given. Where it knows nothing of a table, all indexes that begin with the
-// same columns look alike to it, the one by all names of a finding too, until a sort is out of the question. On SQLite it does nothing.
+// PlanByIndexes lets PostgreSQL take the indexes that give rows in the order in which the statements that follow in the
+// transaction want them, and plan them for the values that they are given. Where it knows nothing of a table, all
+// indexes that begin with the same columns look alike to it, the one by all names of a finding too, until a sort is out
+// of the question. On SQLite it does nothing.
 func (s *Store) PlanByIndexes(ctx context.Context, tx *ent.Tx) error {
 	if !s.Postgres() {
 		return nil

@@ -17,15 +17,15 @@ const (
 	groupSize = 64
 	// groupPatience is for how long Writes may keep those waiting that have run before them in the same transaction.
 	groupPatience = 20 * time.Millisecond
-	// guestPatience is the same where it is not their own fault: Writes of several deployments, or of jobs, which others than
-	// their deployment wait for.
+	// guestPatience is the same where it is not their own fault: Writes of several deployments, or of jobs, which others
+	// than their deployment wait for.
 	guestPatience = groupPatience / 4
 )
 
 // group lets the Writes that wait for the one writer of SQLite share a transaction, so that one sync of the disk stores
-// them all: each is a savepoint of its own, and none returns before the commit. They run one after the other, each on the
-// goroutine of its caller: deployments take turns, and those of one run in order of arrival. One that takes long has its
-// transaction for itself.
+// them all: each is a savepoint of its own, and none returns before the commit. They run one after the other, each on
+// the goroutine of its caller: deployments take turns, and those of one run in order of arrival. One that takes long
+// has its transaction for itself.
 type group struct {
 	db       *sql.DB
 	patience time.Duration // groupPatience, but for tests that a slow machine must not disturb
@@ -86,8 +86,8 @@ func newGroup(db *sql.DB) *group {
 // kindOf tells functions apart by where they are written: how long one took says how long the next will take.
 func kindOf(fn any) uintptr { return reflect.ValueOf(fn).Pointer() }
 
-// write waits for a turn, lets run use its part of a transaction, and returns when that is stored: with an error when run
-// had one, or when there is no transaction. It leaves the queue when ctx ends.
+// write waits for a turn, lets run use its part of a transaction, and returns when that is stored: with an error when
+// run had one, or when there is no transaction. It leaves the queue when ctx ends.
 func (g *group) write(ctx context.Context, kind uintptr, run func(*part) error) error {
 	t := g.enter(partyOf(ctx), kind)
 	var b beginning
@@ -105,8 +105,8 @@ func (g *group) write(ctx context.Context, kind uintptr, run func(*part) error) 
 	return t.run(b.part, run)
 }
 
-// run uses the part and waits for the end of the transaction, also when run panics or ends its goroutine: whoever kept the
-// transaction finds it closed.
+// run uses the part and waits for the end of the transaction, also when run panics or ends its goroutine: whoever kept
+// the transaction finds it closed.
 func (t *turn) run(p *part, run func(*part) error) (err error) {
 	start := time.Now()
 	defer func() {
@@ -236,8 +236,8 @@ func (g *group) patienceOf(before []*turn, t *turn) time.Duration {
 	return g.patience
 }
 
-// first is the place in the queue of the deployment whose last turn is longest ago, of those that came no later than last;
-// -1 without any.
+// first is the place in the queue of the deployment whose last turn is longest ago, of those that came no later than
+// last; -1 without any.
 func (g *group) first(last uint64) int {
 	best := -1
 	for i, t := range g.queue {

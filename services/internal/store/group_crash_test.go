@@ -20,8 +20,8 @@ const writersVariable = "PALISADE_TEST_WRITERS"
 
 const writers = 16
 
-// TestWriters is no test: it is the process that TestKilledWriters kills. It writes pairs of rows until then, and prints
-// the name of a pair when it was told that the pair is stored.
+// TestWriters is no test: it is the process that TestKilledWriters kills. It writes pairs of rows until then, and
+// prints the name of a pair when it was told that the pair is stored.
 func TestWriters(t *testing.T) {
 	dir := os.Getenv(writersVariable)
 	if dir == "" {
@@ -62,8 +62,8 @@ func insertPair(ctx context.Context, st *Store, tx *ent.Tx, name string, fail bo
 	return nil
 }
 
-// TestKilledWriters: a process that is killed in the middle of many writers has stored all that it has told anybody, and
-// of everything else all or nothing.
+// TestKilledWriters: a process that is killed in the middle of many writers has stored all that it has told anybody,
+// and of everything else all or nothing.
 func TestKilledWriters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

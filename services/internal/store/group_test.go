@@ -183,8 +183,8 @@ func (s sharer) short(ctx context.Context, tx *ent.Tx) error   { return s.note(c
 func (s sharer) long(ctx context.Context, tx *ent.Tx) error    { return s.note(ctx, tx) }
 func (s sharer) unknown(ctx context.Context, tx *ent.Tx) error { return s.note(ctx, tx) }
 
-// TestOneTransactionForThoseWhoWait: Writes that wait share a transaction, in order of arrival; one that comes while they
-// run does not, nor one of a function that took long or that never ran before.
+// TestOneTransactionForThoseWhoWait: Writes that wait share a transaction, in order of arrival; one that comes while
+// they run does not, nor one of a function that took long or that never ran before.
 func TestOneTransactionForThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	ctx, st := sqliteStore(t)
@@ -230,8 +230,8 @@ func TestOneTransactionForThoseWhoWait(t *testing.T) {
 	}
 }
 
-// TestDeploymentsTakeTurns: the one Write of a deployment does not wait behind the many of another one, and has to wait less
-// for what shares its transaction; neither do callers wait long for jobs.
+// TestDeploymentsTakeTurns: the one Write of a deployment does not wait behind the many of another one, and has to wait
+// less for what shares its transaction; neither do callers wait long for jobs.
 func TestDeploymentsTakeTurns(t *testing.T) {
 	t.Parallel()
 	ctx, st := sqliteStore(t)
@@ -298,8 +298,8 @@ func TestGivingUpTheWait(t *testing.T) {
 	}
 }
 
-// TestContextEndsInsideAWrite: it ends the Write that it belongs to between two statements, and takes nothing from those
-// that share the transaction.
+// TestContextEndsInsideAWrite: it ends the Write that it belongs to between two statements, and takes nothing from
+// those that share the transaction.
 func TestContextEndsInsideAWrite(t *testing.T) {
 	t.Parallel()
 	ctx, st := sqliteStore(t)
@@ -339,8 +339,8 @@ func TestContextEndsInsideAWrite(t *testing.T) {
 	}
 }
 
-// TestTransactionLost: when SQLite rolls a transaction back by itself, all who share it are told, nothing that follows is
-// stored alone, and the next transaction is a good one.
+// TestTransactionLost: when SQLite rolls a transaction back by itself, all who share it are told, nothing that follows
+// is stored alone, and the next transaction is a good one.
 func TestTransactionLost(t *testing.T) {
 	t.Parallel()
 	ctx, st := sqliteStore(t)

@@ -8,12 +8,12 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 )
 
-// fewIDs is how many ids are a parameter each: PostgreSQL plans such a statement once, as it does not know how many ids a list
-// will have, and making the plan costs more than looking them up.
+// fewIDs is how many ids are a parameter each: PostgreSQL plans such a statement once, as it does not know how many ids
+// a list will have, and making the plan costs more than looking them up.
 const fewIDs = 4
 
-// InIDs is the condition that a column is one of many ids. More than a few are one parameter, however many they are: databases
-// cap the number of parameters.
+// InIDs is the condition that a column is one of many ids. More than a few are one parameter, however many they are:
+// databases cap the number of parameters.
 func InIDs(column string, ids []int64) *entsql.Predicate {
 	return entsql.P(func(b *entsql.Builder) {
 		b.WriteString(column)

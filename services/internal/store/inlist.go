@@ -8,15 +8,16 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 )
 
-// fewValues is how many values are a parameter each: those that people choose. A statement may have several lists, and SQLite takes
-// 32,766 parameters.
+// fewValues is how many values are a parameter each: those that people choose. A statement may have several lists, and
+// SQLite takes 32,766 parameters.
 const fewValues = 100
 
-// RowsAtOnce is how many rows are inserted with one statement where their number has no other bound: with up to 60 columns, these are
-// fewer parameters than SQLite takes.
+// RowsAtOnce is how many rows are inserted with one statement where their number has no other bound: with up to 60
+// columns, these are fewer parameters than SQLite takes.
 const RowsAtOnce = 500
 
-// In is the condition that a column is one of some values, however many: more than a few are one parameter. No value is none.
+// In is the condition that a column is one of some values, however many: more than a few are one parameter. No value is
+// none.
 func In[T string | int32 | int64](column string, values []T) *entsql.Predicate {
 	if len(values) <= fewValues {
 		return entsql.In(column, Parameters(values)...)
@@ -24,8 +25,8 @@ func In[T string | int32 | int64](column string, values []T) *entsql.Predicate {
 	return InOneParameter(column, values)
 }
 
-// InOneParameter is the same condition with one parameter for any number of values, so that the text of the statement does not
-// depend on it.
+// InOneParameter is the same condition with one parameter for any number of values, so that the text of the statement
+// does not depend on it.
 func InOneParameter[T string | int32 | int64](column string, values []T) *entsql.Predicate {
 	if len(values) == 0 {
 		return entsql.False()

@@ -124,8 +124,8 @@ func (s *Store) backUp(ctx context.Context) (string, error) {
 	return path, os.Chmod(path, 0o600)
 }
 
-// aloneMigrating runs fn while no other node looks at the schema or changes it: one that saw it half made would refuse to
-// start. A SQLite file has one node.
+// aloneMigrating runs fn while no other node looks at the schema or changes it: one that saw it half made would refuse
+// to start. A SQLite file has one node.
 func (s *Store) aloneMigrating(ctx context.Context, fn func() error) error {
 	if !s.Postgres() {
 		return fn()

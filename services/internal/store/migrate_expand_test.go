@@ -12,14 +12,14 @@ import (
 	"github.com/palisade/palisade/ent/migrate"
 )
 
-// lastReleased is the newest migration of the last release, and is raised when one is tagged; before the first release it
-// is the newest that is older than this rule. Migrations behind it run while nodes of the version before serve, so they may
-// only add (see CONTRIBUTING.md, Migrations).
+// lastReleased is the newest migration of the last release, and is raised when one is tagged; before the first release
+// it is the newest that is older than this rule. Migrations behind it run while nodes of the version before serve, so
+// they may only add (see CONTRIBUTING.md, Migrations).
 const lastReleased = 20261121111757
 
-// blocking are the migrations of PostgreSQL that make or drop an index of a table that others use without CONCURRENTLY: it waits for
-// all who use the table, and all others wait until it has ended. They were applied somewhere and stay as they are; the list is
-// at its end.
+// blocking are the migrations of PostgreSQL that make or drop an index of a table that others use without CONCURRENTLY:
+// it waits for all who use the table, and all others wait until it has ended. They were applied somewhere and stay as
+// they are; the list is at its end.
 var blocking = map[string]string{
 	"20261121051319_organization.sql": "older than the rule that migrations run while nodes serve",
 	"20261121083822_workflows.sql":    "older than that rule",
@@ -244,8 +244,8 @@ func (k schemaSoFar) check(text string) (problems []string) {
 	return problems
 }
 
-// blocks returns what a migration does to indexes that makes nodes wait: all that is not CONCURRENTLY, but on tables that it has
-// made itself.
+// blocks returns what a migration does to indexes that makes nodes wait: all that is not CONCURRENTLY, but on tables
+// that it has made itself.
 func blocks(text string) (problems []string) {
 	made := map[string]bool{} // tables, and their indexes
 	for part := range strings.SplitSeq(upOf(text), ";") {

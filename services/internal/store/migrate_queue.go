@@ -13,8 +13,8 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// The tables of the job queue (River) come with migrations of their own, numbered from 1. They are applied after ours and
-// count like ours.
+// The tables of the job queue (River) come with migrations of their own, numbered from 1. They are applied after ours
+// and count like ours.
 
 func (s *Store) queueMigrator() (*rivermigrate.Migrator[*sql.Tx], error) {
 	var driver riverdriver.Driver[*sql.Tx] = riversqlite.New(s.patientDB)

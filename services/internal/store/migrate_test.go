@@ -184,8 +184,8 @@ func goBack(t *testing.T, st *Store, version int64) {
 	}
 }
 
-// TestNewIndexHasStatistics: SQLite takes an index without statistics, beside others that have some, for one that finds a few
-// rows, and would read whole lists along it and sort them.
+// TestNewIndexHasStatistics: SQLite takes an index without statistics, beside others that have some, for one that finds
+// a few rows, and would read whole lists along it and sort them.
 func TestNewIndexHasStatistics(t *testing.T) {
 	t.Parallel()
 	st := openMigrated(t, Options{DataDir: t.TempDir()})

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// An index of ours on River's table of jobs: those that have not ended by queue, deployment and run, first those that wait for
-// nothing but a worker. By it jobs are taken in turns, and what waits for a run is deleted (see package jobs). Its first column is
-// not the state itself: a statement that does not compare that has no choice between this index and River's, which begins with it.
-// It is made after River's migrations, without which there is no table.
+// An index of ours on River's table of jobs: those that have not ended by queue, deployment and run, first those that
+// wait for nothing but a worker. By it jobs are taken in turns, and what waits for a run is deleted (see package jobs).
+// Its first column is not the state itself: a statement that does not compare that has no choice between this index and
+// River's, which begins with it. It is made after River's migrations, without which there is no table.
 
 const (
 	// TurnsIndex is its name. SQLite is told to use it, and refuses a statement if it is not there.
@@ -20,8 +20,8 @@ const (
 	turnsName = "turns"
 )
 
-// JobOwner returns the expressions for the deployment and the run of a job, 0 where its arguments name none. A statement must use
-// these, or it cannot use the index.
+// JobOwner returns the expressions for the deployment and the run of a job, 0 where its arguments name none. A
+// statement must use these, or it cannot use the index.
 func JobOwner(postgres bool) (deployment, run string) {
 	if postgres {
 		return "COALESCE((args->>'deployment_id')::bigint, 0)", "COALESCE((args->>'run_id')::bigint, 0)"
@@ -55,7 +55,8 @@ func (s *Store) hasTurns(ctx context.Context, db interface {
 	return err == nil, err
 }
 
-// migrateTurns makes the index where it is missing, on PostgreSQL without keeping the queue from those who use it meanwhile.
+// migrateTurns makes the index where it is missing, on PostgreSQL without keeping the queue from those who use it
+// meanwhile.
 func (s *Store) migrateTurns(ctx context.Context) (made bool, err error) {
 	if has, err := s.hasTurns(ctx, s.patientDB); err != nil || has {
 		return false, err
@@ -80,8 +81,8 @@ func (s *Store) migrateTurnsIn(ctx context.Context, tx *sql.Tx) (made bool, err 
 	return err == nil, err
 }
 
-// turnsMigration is the entry of the index after River's. No database records when an index was made: it has the time of the newest of
-// those.
+// turnsMigration is the entry of the index after River's. No database records when an index was made: it has the time
+// of the newest of those.
 func (s *Store) turnsMigration(ctx context.Context, list []Migration) (Migration, error) {
 	m := queueMigration(len(list)+1, turnsName, time.Time{})
 	has, err := s.hasTurns(ctx, s.readerDB)

@@ -35,12 +35,12 @@ const (
 	writeShare = 2
 )
 
-// SessionName begins the application_name of all sessions on PostgreSQL, whatever the URL calls them: by it a copy of the
-// database sees that a server runs.
+// SessionName begins the application_name of all sessions on PostgreSQL, whatever the URL calls them: by it a copy of
+// the database sees that a server runs.
 const SessionName = "palisade"
 
-// openPostgres opens a pool that serves reads and writes, and one for what may take longer than a statement may: building
-// an index, or reading all tables for statistics. It connects to nothing yet.
+// openPostgres opens a pool that serves reads and writes, and one for what may take longer than a statement may:
+// building an index, or reading all tables for statistics. It connects to nothing yet.
 func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	config, err := pgx.ParseConfig(o.Database)
 	if err != nil {
@@ -87,9 +87,9 @@ func (c postgresConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, err
 }
 
-// KeepSession holds a connection to PostgreSQL until ctx ends, whatever the pools close, so that a copy of the database sees that a
-// server runs which nobody asks for anything. Every so often it takes another one before it lets go of the one before: one that
-// broke is replaced, none is kept from its end, and a pooler has a reason to keep one, too.
+// KeepSession holds a connection to PostgreSQL until ctx ends, whatever the pools close, so that a copy of the database
+// sees that a server runs which nobody asks for anything. Every so often it takes another one before it lets go of the
+// one before: one that broke is replaced, none is kept from its end, and a pooler has a reason to keep one, too.
 func (s *Store) KeepSession(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -117,8 +117,8 @@ func PostgresLocation(config *pgx.ConnConfig) string {
 	return (&url.URL{Scheme: "postgres", Host: host, Path: config.Database}).String()
 }
 
-// postgresConnections is how many connections serve calls. A call holds one for a part of its time only, so four for each
-// processor of this node keep it busy; the server needs a process for each.
+// postgresConnections is how many connections serve calls. A call holds one for a part of its time only, so four for
+// each processor of this node keep it busy; the server needs a process for each.
 func postgresConnections(o Options) int {
 	connections := o.MaxOpen
 	if connections == 0 {
@@ -127,10 +127,11 @@ func postgresConnections(o Options) int {
 	return max(2, connections) // with one alone, what reads beside its own transaction would wait for itself
 }
 
-// settle sets what a connection begins with, unless the URL has its own: timeouts, of which 0 is none, whatever the role has, and no
-// compiling of statements, which takes longer than all but a few that were estimated to be worth it. A pooler that gives each
-// transaction another connection refuses such settings: whoever says in the URL that there is one, because statements
-// must not be prepared (default_query_exec_mode=exec, or another that is not the default), sets them for the role.
+// settle sets what a connection begins with, unless the URL has its own: timeouts, of which 0 is none, whatever the
+// role has, and no compiling of statements, which takes longer than all but a few that were estimated to be worth it. A
+// pooler that gives each transaction another connection refuses such settings: whoever says in the URL that there is
+// one, because statements must not be prepared (default_query_exec_mode=exec, or another that is not the default), sets
+// them for the role.
 func settle(config *pgx.ConnConfig, statement, idle time.Duration) {
 	if config.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
 		return

@@ -16,9 +16,10 @@ import (
 // shedInterval is how often all connections are replaced, at most, while a database takes no changes.
 const shedInterval = time.Second
 
-// generation tells connections that were made before a database was found to take no changes from those made after. After a failover
-// the old primary may be there as a standby, and connections to it would go on reading what is out of date and refusing what is to be
-// written: all of them are replaced by new ones, which reach whichever server is the primary now.
+// generation tells connections that were made before a database was found to take no changes from those made after.
+// After a failover the old primary may be there as a standby, and connections to it would go on reading what is out of
+// date and refusing what is to be written: all of them are replaced by new ones, which reach whichever server is the
+// primary now.
 type generation struct {
 	current atomic.Int64
 	shed    atomic.Int64 // when the last one ended, in microseconds
@@ -27,7 +28,8 @@ type generation struct {
 // generationKey is where a connection keeps its number.
 const generationKey = "palisade generation"
 
-// watch closes each connection whose server refuses a change because it is read only, and ends the generation of all others.
+// watch closes each connection whose server refuses a change because it is read only, and ends the generation of all
+// others.
 func (g *generation) watch(config *pgx.ConnConfig) {
 	next := config.OnPgError
 	config.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
@@ -51,7 +53,8 @@ func (g *generation) end(number int64) {
 	g.current.CompareAndSwap(number, number+1)
 }
 
-// ReplaceConnections lets no connection to PostgreSQL be used again that was made before; those in use end what they do first.
+// ReplaceConnections lets no connection to PostgreSQL be used again that was made before; those in use end what they do
+// first.
 func (s *Store) ReplaceConnections() {
 	if s.generation != nil {
 		s.generation.current.Add(1)

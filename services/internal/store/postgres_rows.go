@@ -10,8 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// onPgx runs a query on pgx's own connection: database/sql would copy what it reads, and watch the context in a goroutine of its
-// own. ok is false where the connection is wrapped, or was found dead before it was used: nothing has been received.
+// onPgx runs a query on pgx's own connection: database/sql would copy what it reads, and watch the context in a
+// goroutine of its own. ok is false where the connection is wrapped, or was found dead before it was used: nothing has
+// been received.
 func onPgx(ctx context.Context, db *sql.DB, query func(*pgx.Conn) error) (ok bool, err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {

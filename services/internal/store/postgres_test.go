@@ -27,8 +27,8 @@ func withParameter(t *testing.T, database, name, value string) string {
 	return u.String()
 }
 
-// TestPostgresSettings: calls have timeouts, what may take long has not, neither compiles, the URL's own are kept, and where the
-// URL says that there is a pooler none are sent, because it would refuse them.
+// TestPostgresSettings: calls have timeouts, what may take long has not, neither compiles, the URL's own are kept, and
+// where the URL says that there is a pooler none are sent, because it would refuse them.
 func TestPostgresSettings(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewDatabase(t)
@@ -75,8 +75,8 @@ func TestPostgresWithoutPreparedStatements(t *testing.T) {
 	}
 }
 
-// TestWritesLeaveConnectionsToReads: transactions that read beside themselves never have all connections, so that none waits for
-// another one.
+// TestWritesLeaveConnectionsToReads: transactions that read beside themselves never have all connections, so that none
+// waits for another one.
 func TestWritesLeaveConnectionsToReads(t *testing.T) {
 	t.Parallel()
 	st := open(t, Options{Database: pgtest.NewDatabase(t), MaxOpen: 3})
@@ -140,7 +140,8 @@ func TestKeepSession(t *testing.T) {
 	}
 	until("there is a session", func() bool { return sessions() > 0 })
 	until("many were closed", func() bool {
-		// The view is read backend by backend: it can miss the new session in a place that it has passed, and the old one behind.
+		// The view is read backend by backend: it can miss the new session in a place that it has passed, and the old one
+		// behind.
 		seen := 0
 		for range 3 {
 			seen += sessions()

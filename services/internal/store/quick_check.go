@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// QuickCheck reads the pages of a SQLite file and says what is wrong with them; PostgreSQL looks after its own. It uses a connection for
-// reading, and so blocks no writer. A context that ends first is its error.
+// QuickCheck reads the pages of a SQLite file and says what is wrong with them; PostgreSQL looks after its own. It uses
+// a connection for reading, and so blocks no writer. A context that ends first is its error.
 func (s *Store) QuickCheck(ctx context.Context) (problem string, err error) {
 	if s.Postgres() {
 		return "", nil

@@ -13,8 +13,8 @@ import (
 var ErrReplicaBehind = errors.New("the schema of the read replica is older than that of the database: " +
 	"wait until it has caught up, or check that it copies this database, and start again")
 
-// OpenReplica opens a read replica of s, on which only Reader works. What it returns is as late as the replica is. It asks
-// the replica nothing: use it once CheckReplica has found nothing wrong.
+// OpenReplica opens a read replica of s, on which only Reader works. What it returns is as late as the replica is. It
+// asks the replica nothing: use it once CheckReplica has found nothing wrong.
 func (s *Store) OpenReplica(ctx context.Context, o Options) (*Store, error) {
 	replica, err := openPostgres(ctx, o)
 	if err != nil {
@@ -48,9 +48,9 @@ func (s *Store) server(ctx context.Context) (out server, err error) {
 	return out, nil
 }
 
-// checkServer asks whether the replica still follows its primary, or is on the same server. One that was promoted takes changes of its
-// own, and what it shows is older every day. A copy that something else keeps (logical replication) is taken when its role cannot
-// change it: that is how an operator says that it is meant.
+// checkServer asks whether the replica still follows its primary, or is on the same server. One that was promoted takes
+// changes of its own, and what it shows is older every day. A copy that something else keeps (logical replication) is
+// taken when its role cannot change it: that is how an operator says that it is meant.
 func (s *Store) checkServer(ctx context.Context) error {
 	there, err := s.server(ctx)
 	if err != nil {
@@ -76,8 +76,9 @@ func (s *Store) checkServer(ctx context.Context) error {
 		"let its role only read: ALTER ROLE … SET default_transaction_read_only = on", s.location, ErrNoReplica)
 }
 
-// CheckReplica asks a replica whether it still is one, and which schema it has. The error wraps ErrNoReplica, or ErrReplicaBehind when
-// migrations that its primary has are missing there: such a replica lacks columns that queries name.
+// CheckReplica asks a replica whether it still is one, and which schema it has. The error wraps ErrNoReplica, or
+// ErrReplicaBehind when migrations that its primary has are missing there: such a replica lacks columns that queries
+// name.
 func (s *Store) CheckReplica(ctx context.Context) error {
 	if err := s.checkServer(ctx); err != nil {
 		return err
@@ -96,9 +97,10 @@ func (s *Store) CheckReplica(ctx context.Context) error {
 	return nil
 }
 
-// NewTransaction uses up a number for transactions of PostgreSQL and returns it: every transaction that has changed anything
-// before has a lower one. Nothing that PostgreSQL tells without that says so: pg_snapshot_xmax is behind the highest that has
-// ended, and others may be open with higher ones. On a replica it is a number of the database that it copies.
+// NewTransaction uses up a number for transactions of PostgreSQL and returns it: every transaction that has changed
+// anything before has a lower one. Nothing that PostgreSQL tells without that says so: pg_snapshot_xmax is behind the
+// highest that has ended, and others may be open with higher ones. On a replica it is a number of the database that it
+// copies.
 func (s *Store) NewTransaction(ctx context.Context) (number int64, err error) {
 	db := s.readerDB
 	if s.primary != nil {

@@ -30,8 +30,8 @@ type receiver struct {
 	used bool
 }
 
-// EachRow runs a query on the Reader and calls each for every row, which scans it: for lists whose rows would cost more in
-// ent's hands than in the database. The query is ent's otherwise, with its predicates and policies.
+// EachRow runs a query on the Reader and calls each for every row, which scans it: for lists whose rows would cost more
+// in ent's hands than in the database. The query is ent's otherwise, with its predicates and policies.
 func EachRow(ctx context.Context, query Query, each func(Row) error) error {
 	r := &receiver{each: each}
 	var none []int64

@@ -94,11 +94,12 @@ var acrossTenants = map[string]string{
 // readByID are tables of which nothing but rows of known ids is ever read.
 var readByID = map[string]bool{"ai_task_groups": true}
 
-// TestKeysBeginWithTheTenant: every index and unique key of a tenant's table begins with the deployment, so that what one
-// tenant reads lies together and the tables can be sharded by tenant. Primary keys are the exception: ids are unique in the
-// whole database, because cursors, events and the queue name rows by their id alone. Of a request only reports read a table by their
-// order: a report looks for the new events of its tenant among those of all (see loader.since of package reporting). They are few,
-// and an index by tenant and id would be one more to write with each event.
+// TestKeysBeginWithTheTenant: every index and unique key of a tenant's table begins with the deployment, so that what
+// one tenant reads lies together and the tables can be sharded by tenant. Primary keys are the exception: ids are
+// unique in the whole database, because cursors, events and the queue name rows by their id alone. Of a request only
+// reports read a table by their order: a report looks for the new events of its tenant among those of all (see
+// loader.since of package reporting). They are few, and an index by tenant and id would be one more to write with each
+// event.
 func TestKeysBeginWithTheTenant(t *testing.T) {
 	exceptions := map[string]bool{}
 	for _, table := range migrate.Tables {

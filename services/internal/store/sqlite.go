@@ -23,12 +23,13 @@ const SQLiteFile = "palisade.db"
 // synchronous says what a commit waits for.
 var synchronous = "FULL"
 
-// WithoutSync lets commits of this process not wait for the disk. It is for tests: a power cut would damage the database.
+// WithoutSync lets commits of this process not wait for the disk. It is for tests: a power cut would damage the
+// database.
 func WithoutSync() { synchronous = "OFF" }
 
 // openSQLite opens one file with a pool of one writer and a pool of readers: a transaction takes the write lock when it
-// begins (_txlock=immediate), so that none fails half-way, and readers never wait for it (WAL). A commit is on the disk when
-// it returns (synchronous FULL): no power cut takes back what a caller was told.
+// begins (_txlock=immediate), so that none fails half-way, and readers never wait for it (WAL). A commit is on the disk
+// when it returns (synchronous FULL): no power cut takes back what a caller was told.
 func openSQLite(ctx context.Context, o Options) (*Store, error) {
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)
@@ -59,8 +60,8 @@ func openSQLite(ctx context.Context, o Options) (*Store, error) {
 	}, nil
 }
 
-// Page caches in KiB, as SQLite wants them. A reader gets what it lacks from the operating system at little cost, and there are two for
-// each processor.
+// Page caches in KiB, as SQLite wants them. A reader gets what it lacks from the operating system at little cost, and
+// there are two for each processor.
 const (
 	writerCache = "_cache_size=-65536"
 	readerCache = "_cache_size=-24576"
@@ -89,8 +90,8 @@ func createSQLite(ctx context.Context, path string) error {
 	return errors.Join(err, db.Close(), os.Chmod(path, 0o600))
 }
 
-// ReleaseMemory frees the page caches of the connections that nobody uses now; they fill again from the operating system's
-// as pages are needed. It does nothing on PostgreSQL.
+// ReleaseMemory frees the page caches of the connections that nobody uses now; they fill again from the operating
+// system's as pages are needed. It does nothing on PostgreSQL.
 func (s *Store) ReleaseMemory(ctx context.Context) error {
 	if s.Postgres() {
 		return nil

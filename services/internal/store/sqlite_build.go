@@ -16,8 +16,8 @@ const (
 	WithBuildTag    = "build it with make build, or with go build -tags=" + BuildTag
 )
 
-// KnowsFrequentValues says whether the planner of the database does. PostgreSQL's always does; that of SQLite, which is a part of this
-// program, does when the program was built with BuildTag.
+// KnowsFrequentValues says whether the planner of the database does. PostgreSQL's always does; that of SQLite, which is
+// a part of this program, does when the program was built with BuildTag.
 func (s *Store) KnowsFrequentValues(ctx context.Context) (knows bool, err error) {
 	if s.Postgres() {
 		return true, nil
@@ -29,8 +29,9 @@ func (s *Store) KnowsFrequentValues(ctx context.Context) (knows bool, err error)
 	return knows, nil
 }
 
-// sampled is the table of which SQLite keeps samples of each index. A statement that looks at samples is planned anew each time, for
-// the values that it is given, although it was prepared before: about 50 µs, which lists are worth and look-ups by a key are not.
+// sampled is the table of which SQLite keeps samples of each index. A statement that looks at samples is planned anew
+// each time, for the values that it is given, although it was prepared before: about 50 µs, which lists are worth and
+// look-ups by a key are not.
 const sampled = finding.Table
 
 // lacksSamples says that statistics are those of an earlier build without BuildTag, or of none.

@@ -11,8 +11,8 @@ import (
 	"github.com/palisade/palisade/ent/migrate"
 )
 
-// RefreshStatistics gives the planner fresh statistics: without them both databases choose the wrong index right after a
-// first large import. SQLite reads every index of the tables whose size has changed much, a few seconds for a million
+// RefreshStatistics gives the planner fresh statistics: without them both databases choose the wrong index right after
+// a first large import. SQLite reads every index of the tables whose size has changed much, a few seconds for a million
 // findings, but one at a time, so that other writers get their turns in between. With a limit on the rows that it reads
 // (analysis_limit) it would keep no samples, and could not tell a rare word from a frequent one.
 //
@@ -53,7 +53,8 @@ func (s *Store) refreshThose(ctx context.Context, tables []string) error {
 	return nil
 }
 
-// reloadStatistics makes the connections that are open read the statistics again: SQLite does so when the schema has changed.
+// reloadStatistics makes the connections that are open read the statistics again: SQLite does so when the schema has
+// changed.
 func (s *Store) reloadStatistics(ctx context.Context) error {
 	tx, err := s.writerDB.BeginTx(ctx, nil)
 	if err != nil {
@@ -81,8 +82,8 @@ func (s *Store) analyses(ctx context.Context, tables []string) (statements []str
 				tables = append(tables, table.Name)
 			}
 		}
-		// A table whose index somebody rebuilds CONCURRENTLY is left to the next run: the rebuild waits for statements that are
-		// older, and PostgreSQL would end it as a deadlock with an ANALYZE that waits for the table.
+		// A table whose index somebody rebuilds CONCURRENTLY is left to the next run: the rebuild waits for statements that
+		// are older, and PostgreSQL would end it as a deadlock with an ANALYZE that waits for the table.
 		return []string{"ANALYZE (SKIP_LOCKED) " + strings.Join(tables, ", ")}, nil
 	}
 	known, err := s.knownEntries(ctx)
@@ -117,7 +118,8 @@ func (s *Store) analyses(ctx context.Context, tables []string) (statements []str
 	return statements, nil
 }
 
-// knownEntries are how many entries indexes had at the latest statistics, by table and index. Indexes without entries have none.
+// knownEntries are how many entries indexes had at the latest statistics, by table and index. Indexes without entries
+// have none.
 func (s *Store) knownEntries(ctx context.Context) (map[string]map[string]int64, error) {
 	known := map[string]map[string]int64{}
 	var there bool

@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	// growthAnyway is how many rows a table must have got since its latest statistics to get new ones, beside a quarter of what it had.
+	// growthAnyway is how many rows a table must have got since its latest statistics to get new ones, beside a quarter of
+	// what it had.
 	growthAnyway = 500
 	// writerPatience is how long statistics that nobody waits for ask for the writer of SQLite, which an import may hold.
 	writerPatience = 5 * time.Second
 )
 
-// RefreshGrown refreshes the statistics of those tables that have grown much since they were made, by however small writes, and tells
-// which these are. It looks at counters only, so that it can be called every few seconds. ErrBusy: others look after the tables, or hold
-// the writer of SQLite; try again later.
+// RefreshGrown refreshes the statistics of those tables that have grown much since they were made, by however small
+// writes, and tells which these are. It looks at counters only, so that it can be called every few seconds. ErrBusy:
+// others look after the tables, or hold the writer of SQLite; try again later.
 func (s *Store) RefreshGrown(ctx context.Context) (grown []string, err error) {
 	if !s.Postgres() {
 		return s.refreshGrownSQLite(ctx)
@@ -38,8 +39,8 @@ func (s *Store) RefreshGrown(ctx context.Context) (grown []string, err error) {
 	return grown, err
 }
 
-// grownPostgres asks for what PostgreSQL has counted. It forgets that when it was killed, and knows nothing of a table that was restored:
-// the size of the file tells then.
+// grownPostgres asks for what PostgreSQL has counted. It forgets that when it was killed, and knows nothing of a table
+// that was restored: the size of the file tells then.
 func (s *Store) grownPostgres(ctx context.Context) (grown []string, err error) {
 	rows, err := s.readerDB.QueryContext(ctx, `SELECT c.relname FROM pg_class c LEFT JOIN pg_stat_user_tables u ON u.relid = c.oid
 		WHERE c.oid IN `+ourTables()+` AND (COALESCE(u.n_mod_since_analyze, 0) >= $1 + GREATEST(c.reltuples, 0) / 4
@@ -67,7 +68,8 @@ func ourTables() string {
 	return "(" + strings.Join(names, ", ") + ")"
 }
 
-// refreshGrownSQLite compares the highest ids with those at the time of the statistics: to count rows would read all of them.
+// refreshGrownSQLite compares the highest ids with those at the time of the statistics: to count rows would read all of
+// them.
 func (s *Store) refreshGrownSQLite(ctx context.Context) (grown []string, err error) {
 	s.growth.Lock()
 	defer s.growth.Unlock()

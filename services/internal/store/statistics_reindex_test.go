@@ -6,7 +6,8 @@ import (
 	"github.com/palisade/palisade/services/internal/pgtest"
 )
 
-// TestStatisticsBesideReindex: whoever rebuilds an index is not ended as part of a deadlock by statistics that wait for its table.
+// TestStatisticsBesideReindex: whoever rebuilds an index is not ended as part of a deadlock by statistics that wait for
+// its table.
 func TestStatisticsBesideReindex(t *testing.T) {
 	t.Parallel()
 	st := openMigrated(t, Options{Database: pgtest.NewDatabase(t)})

@@ -43,13 +43,13 @@ type Store struct {
 	primary *Store
 	// patientDB is for statements that may take long: no timeout ends them. On SQLite it is writerDB.
 	patientDB *sql.DB
-	// gate lets the transactions of Write in on PostgreSQL: database/sql gives a connection to any of those that wait for one, and
-	// lets some wait long. There are fewer places than connections (see forReads).
+	// gate lets the transactions of Write in on PostgreSQL: database/sql gives a connection to any of those that wait for
+	// one, and lets some wait long. There are fewer places than connections (see forReads).
 	gate *gate.Gate
 	// waiting are the transactions that wait for their turn.
 	waiting atomic.Int64
-	// group and checkpoints are nil on PostgreSQL, which syncs the commits of many connections together by itself, and moves
-	// what it has logged beside them.
+	// group and checkpoints are nil on PostgreSQL, which syncs the commits of many connections together by itself, and
+	// moves what it has logged beside them.
 	group       *group
 	checkpoints *checkpoints
 	// generation is nil on SQLite.
@@ -105,7 +105,8 @@ func (s *Store) Pools() map[string]*sql.DB {
 	return map[string]*sql.DB{"reader": s.readerDB, "writer": s.writerDB}
 }
 
-// Waiting is how many transactions of Write wait for a connection to PostgreSQL, for metrics: they do so before they ask the pool.
+// Waiting is how many transactions of Write wait for a connection to PostgreSQL, for metrics: they do so before they
+// ask the pool.
 func (s *Store) Waiting() int64 { return s.waiting.Load() }
 
 // DB returns the pools for a library that brings its own SQL: one whose connections only read, and one that writes. On
@@ -115,7 +116,8 @@ func (s *Store) DB() (reader, writer *sql.DB) { return s.readerDB, s.writerDB }
 // OnDeployment adds a hook to what makes and changes deployments. It is called before anybody writes.
 func (s *Store) OnDeployment(hook ent.Hook) { s.writer.Deployment.Use(hook) }
 
-// Guard is asked before each commit of Write, in its transaction: an error rolls that back. It is set before anybody writes.
+// Guard is asked before each commit of Write, in its transaction: an error rolls that back. It is set before anybody
+// writes.
 func (s *Store) Guard(guard func(ctx context.Context) error) { s.guard = guard }
 
 // Ping asks the database for an answer.
@@ -151,8 +153,8 @@ func (s *Store) Close() error {
 }
 
 // Write runs fn in one transaction: committed when fn returns nil, else rolled back, also on panic. On SQLite there is
-// one writer at a time, and others wait for their turn as long as ctx allows; what they write meanwhile is synced to the
-// disk together (see group). The context that fn gets carries the transaction (see Tx, CurrentTransaction and
+// one writer at a time, and others wait for their turn as long as ctx allows; what they write meanwhile is synced to
+// the disk together (see group). The context that fn gets carries the transaction (see Tx, CurrentTransaction and
 // ent.TxFromContext).
 func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.Tx) error) error {
 	current := &Transaction{store: s}
@@ -232,10 +234,10 @@ func (s *Store) Exec(ctx context.Context, tx *ent.Tx, query string, args ...any)
 	return err
 }
 
-// ReadAnew reads what was committed before it began, with statements that PostgreSQL plans for the values that they are given, and by
-// indexes: a plan for any value takes a rare word for a frequent one, and then a walk through the table for short. It is for lists
-// with many filters, which cost more than their plan, and for which one statement looks up what the next one looks for. fn must
-// not keep db.
+// ReadAnew reads what was committed before it began, with statements that PostgreSQL plans for the values that they are
+// given, and by indexes: a plan for any value takes a rare word for a frequent one, and then a walk through the table
+// for short. It is for lists with many filters, which cost more than their plan, and for which one statement looks up
+// what the next one looks for. fn must not keep db.
 func (s *Store) ReadAnew(ctx context.Context, fn func(db *ent.Client) error) error {
 	level := sql.LevelDefault // on SQLite a transaction sees one state anyway
 	if s.Postgres() {
@@ -255,9 +257,9 @@ func (s *Store) ReadAnew(ctx context.Context, fn func(db *ent.Client) error) err
 	return fn(tx.Client())
 }
 
-// ExecAside runs a statement on PostgreSQL in a transaction of its own, also from inside of another one: it takes a connection
-// of the pool that has no limit, so that transactions that hold all others cannot wait for each other. Like Exec it passes
-// the policies by.
+// ExecAside runs a statement on PostgreSQL in a transaction of its own, also from inside of another one: it takes a
+// connection of the pool that has no limit, so that transactions that hold all others cannot wait for each other. Like
+// Exec it passes the policies by.
 func (s *Store) ExecAside(ctx context.Context, query string, args ...any) error {
 	_, err := s.patientDB.ExecContext(ctx, s.Placeholders(query), args...)
 	return err

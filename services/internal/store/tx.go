@@ -76,8 +76,8 @@ func (t *Transaction) end(committed bool) {
 	}
 }
 
-// Tx returns the transaction of the Write that ctx comes from; ok is false outside of one, and in that of another store.
-// It ends with that Write: never commit it, roll it back or keep it.
+// Tx returns the transaction of the Write that ctx comes from; ok is false outside of one, and in that of another
+// store. It ends with that Write: never commit it, roll it back or keep it.
 func (s *Store) Tx(ctx context.Context) (_ *sql.Tx, ok bool) {
 	current, ok := CurrentTransaction(ctx)
 	if !ok || current.store != s {

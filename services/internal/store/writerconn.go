@@ -15,9 +15,9 @@ import (
 // errRolledBack says that SQLite has ended a transaction by itself. A statement after that would be stored alone.
 var errRolledBack = apierr.Unavailable(errors.New("SQLite has rolled the transaction back after an earlier error"), "the database took back the change: try again")
 
-// writerConnector opens the connection that writes. Inside a transaction, a context that ends stops it between statements
-// and not within one: a statement that SQLite is told to interrupt takes the whole transaction with it, and so the work of
-// others that share it (see group).
+// writerConnector opens the connection that writes. Inside a transaction, a context that ends stops it between
+// statements and not within one: a statement that SQLite is told to interrupt takes the whole transaction with it, and
+// so the work of others that share it (see group).
 type writerConnector struct {
 	sqliteConnector
 	checkpoints *checkpoints
@@ -49,7 +49,8 @@ type writerConn struct {
 const (
 	// logSizeLimit lets the log end at 64 MiB when it begins anew: a large import would leave its gigabytes on the disk.
 	logSizeLimit = "PRAGMA journal_size_limit=67108864"
-	// leaveCheckpoints and makeCheckpoints say whether a commit that finds 1,000 pages in the log moves them (as SQLite does).
+	// leaveCheckpoints and makeCheckpoints say whether a commit that finds 1,000 pages in the log moves them (as SQLite
+	// does).
 	leaveCheckpoints = "PRAGMA wal_autocheckpoint=0"
 	makeCheckpoints  = "PRAGMA wal_autocheckpoint=1000"
 )

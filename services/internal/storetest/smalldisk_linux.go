@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// SmallDisk is a directory that is a file system of so many bytes. Only root may make one; the test is skipped for others.
+// SmallDisk is a directory that is a file system of so many bytes. Only root may make one; the test is skipped for
+// others.
 func SmallDisk(t testing.TB, bytes int64) string {
 	t.Helper()
 	dir := t.TempDir()

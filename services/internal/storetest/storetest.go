@@ -1,5 +1,5 @@
-// Package storetest gives tests empty databases that are migrated already. Each is a copy: the migrations run once for a test
-// program on SQLite, and once for all that share a server on PostgreSQL (see pgtest).
+// Package storetest gives tests empty databases that are migrated already. Each is a copy: the migrations run once for
+// a test program on SQLite, and once for all that share a server on PostgreSQL (see pgtest).
 package storetest
 
 import (

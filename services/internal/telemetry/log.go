@@ -37,9 +37,9 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 // secretKeys are names under which a careless log call might pass a credential.
 var secretKeys = []string{"authorization", "cookie", "password", "secret", "token"}
 
-// redact replaces the values of such names and reports whether there were any; attrs stays as it is. It is a safety net,
-// not the rule: the rule is that nobody logs a credential in the first place. (ReplaceAttr of slog does the same, but makes
-// attributes of time, level and message, too.)
+// redact replaces the values of such names and reports whether there were any; attrs stays as it is. It is a safety
+// net, not the rule: the rule is that nobody logs a credential in the first place. (ReplaceAttr of slog does the same,
+// but makes attributes of time, level and message, too.)
 func redact(attrs []slog.Attr) (clean []slog.Attr, found bool) {
 	clean = attrs
 	for i, a := range attrs {

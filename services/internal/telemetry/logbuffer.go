@@ -12,9 +12,9 @@ const (
 	gatherBytes = 64 << 10
 )
 
-// LogBuffer is where a logger writes its lines to. Each goes on to w at once, except between Gather and Through: a server
-// that answers thousands of calls a second makes a system call for many lines then, and its calls do not queue for one. A
-// line is never parted.
+// LogBuffer is where a logger writes its lines to. Each goes on to w at once, except between Gather and Through: a
+// server that answers thousands of calls a second makes a system call for many lines then, and its calls do not queue
+// for one. A line is never parted.
 type LogBuffer struct {
 	w io.Writer
 

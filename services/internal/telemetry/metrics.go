@@ -101,8 +101,8 @@ func (m *Metrics) WatchTransactions(waiting func() int64) {
 	}, func() float64 { return float64(waiting()) }))
 }
 
-// WatchDisk exports what uploads take of the disk as palisade_spool_bytes, and what is free where data lies, as far as it is
-// known, as palisade_disk_free_bytes.
+// WatchDisk exports what uploads take of the disk as palisade_spool_bytes, and what is free where data lies, as far as
+// it is known, as palisade_disk_free_bytes.
 func (m *Metrics) WatchDisk(used func() int64, free func() (bytes int64, known bool)) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "palisade_spool_bytes", Help: "Bytes of files that uploads have on disk now: see spool-quota.",
@@ -118,8 +118,8 @@ func (m *Metrics) WatchDisk(used func() int64, free func() (bytes int64, known b
 // queueTimeout bounds the query that a scrape makes: Prometheus gives up after ten seconds by default.
 const queueTimeout = 2 * time.Second
 
-// WatchQueue exports what depth answers as palisade_queue_depth{queue="<name>"}: the jobs that wait in each queue. depth
-// is asked at each scrape; when it fails, the scrape goes on without the gauge.
+// WatchQueue exports what depth answers as palisade_queue_depth{queue="<name>"}: the jobs that wait in each queue.
+// depth is asked at each scrape; when it fails, the scrape goes on without the gauge.
 func (m *Metrics) WatchQueue(depth func(context.Context) (map[string]int64, error)) {
 	m.registry.MustRegister(queueCollector{depth: depth, log: m.log})
 }

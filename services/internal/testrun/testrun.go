@@ -1,4 +1,5 @@
-// Package testrun tells tests what the run that they are part of asks for, by variables that servers do not take for theirs.
+// Package testrun tells tests what the run that they are part of asks for, by variables that servers do not take for
+// theirs.
 package testrun
 
 import "os"

@@ -14,8 +14,8 @@ const (
 	look = time.Millisecond
 	// share is how long it may wait, as a multiple of the time that it has worked: so it never stands still.
 	share = 2
-	// longest is how long it waits for one call after another, however long it has worked before: whoever it hands its results
-	// to, or gets them from, waits with it.
+	// longest is how long it waits for one call after another, however long it has worked before: whoever it hands its
+	// results to, or gets them from, waits with it.
 	longest = 25 * time.Millisecond
 	// after is for how long it waits for an answer to be sent.
 	after = 2 * time.Millisecond
@@ -23,7 +23,8 @@ const (
 	lately = 100 * time.Millisecond
 )
 
-// Calls are the short calls that a node is answering: such as wait for nothing that long work holds. The zero value has none, and a nil one never will.
+// Calls are the short calls that a node is answering: such as wait for nothing that long work holds. The zero value has
+// none, and a nil one never will.
 type Calls struct {
 	running atomic.Int64
 	ended   atomic.Int64 // when the latest did, in nanoseconds of Unix time
@@ -57,9 +58,9 @@ func (c *Calls) Beside() *Work { return &Work{calls: c, since: time.Now()} }
 // Resume says that the goroutine has been waiting until now: that was no work.
 func (w *Work) Resume() { w.since = time.Now() }
 
-// Yield waits while calls are running or being answered, if there was work since the last wait. All waits together take no longer
-// than twice as long as the work, and no more than 25 ms are saved up for later. It is called often, between two small steps; a
-// context that ends ends the wait.
+// Yield waits while calls are running or being answered, if there was work since the last wait. All waits together take
+// no longer than twice as long as the work, and no more than 25 ms are saved up for later. It is called often, between
+// two small steps; a context that ends ends the wait.
 func (w *Work) Yield(ctx context.Context) {
 	if w.calls == nil {
 		return

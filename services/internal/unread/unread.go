@@ -10,9 +10,9 @@ import (
 	"github.com/palisade/palisade/services/internal/intake"
 )
 
-// Request receives and decodes the request of a call, in the room that it has, into the message that the interceptors have
-// of it: empty, or with what the path of an HTTP request says. It stays so when this fails. It is called once at most,
-// before the call ends.
+// Request receives and decodes the request of a call, in the room that it has, into the message that the interceptors
+// have of it: empty, or with what the path of an HTTP request says. It stays so when this fails. It is called once at
+// most, before the call ends.
 type Request func(ctx context.Context, into proto.Message, room *intake.Share) error
 
 type key struct{}
@@ -31,8 +31,8 @@ func FromContext(ctx context.Context) Request {
 	return r
 }
 
-// Service makes the unary RPCs of a service of a grpc.Server leave their requests to the interceptors, which must have one
-// that receives them.
+// Service makes the unary RPCs of a service of a grpc.Server leave their requests to the interceptors, which must have
+// one that receives them.
 func Service(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	late := *desc
 	late.Methods = make([]grpc.MethodDesc, len(desc.Methods))

@@ -54,8 +54,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// Send implements Sender. The Message-ID is made of the event, so that mail clients show a repeated message once. Recipients are
-// asked for one by one: those that the server accepts get the message, whatever it says of the others.
+// Send implements Sender. The Message-ID is made of the event, so that mail clients show a repeated message once.
+// Recipients are asked for one by one: those that the server accepts get the message, whatever it says of the others.
 func (e *email) Send(ctx context.Context, m Message) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, mailTimeout) // and its end closes the connection, also where the library gave up half-way
 	defer cancel()

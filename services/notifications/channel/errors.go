@@ -21,7 +21,8 @@ type Error struct {
 	Permanent bool
 	// RetryAfter is how long the receiver asks to wait; 0 when it does not say.
 	RetryAfter time.Duration
-	// Accepted are the recipients of an e-mail for which the mail server took the message in this attempt, although it failed for others.
+	// Accepted are the recipients of an e-mail for which the mail server took the message in this attempt, although it
+	// failed for others.
 	Accepted []string
 	// Refused are the recipients that the mail server refused for good, with what it answered.
 	Refused map[string]string

@@ -13,8 +13,8 @@ import (
 // Mask stands in a shown URL for each part that is a secret.
 const Mask = "***"
 
-// capabilityHosts are chat and automation services whose webhook URLs are all the credential there is, in whatever form it
-// comes; a name with a dot in front means all hosts below it.
+// capabilityHosts are chat and automation services whose webhook URLs are all the credential there is, in whatever form
+// it comes; a name with a dot in front means all hosts below it.
 var capabilityHosts = []string{
 	"discord.com", "discordapp.com", "hooks.slack.com", ".webhook.office.com", ".logic.azure.com", ".powerplatform.com",
 	"chat.googleapis.com", "hooks.zapier.com", "maker.ifttt.com", ".pipedream.net",
@@ -23,9 +23,9 @@ var capabilityHosts = []string{
 // secretName is in the names of query parameters whose values are credentials.
 var secretName = regexp.MustCompile(`(?i)key|token|secret|sig|auth|pass|code|cred|session|access`)
 
-// MaskURL returns a URL with Mask in place of every part of path, query and fragment that looks like a token, and whether
-// there is any: whoever knows such a URL can post to it. It would rather hide a name than show a token, but words are
-// shown: https://hooks.example.com/palisade/findings has no secret. What is no URL is returned as it is.
+// MaskURL returns a URL with Mask in place of every part of path, query and fragment that looks like a token, and
+// whether there is any: whoever knows such a URL can post to it. It would rather hide a name than show a token, but
+// words are shown: https://hooks.example.com/palisade/findings has no secret. What is no URL is returned as it is.
 func MaskURL(raw string) (masked string, secret bool) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
@@ -86,8 +86,8 @@ func maskQuery(query string) string {
 	return strings.Join(pairs, "&")
 }
 
-// looksLikeToken tells random text from words: a UUID, or a run of letters and digits without a separator that is long for
-// what it mixes.
+// looksLikeToken tells random text from words: a UUID, or a run of letters and digits without a separator that is long
+// for what it mixes.
 func looksLikeToken(escaped string) bool {
 	text, err := url.PathUnescape(escaped)
 	if err != nil {

@@ -50,7 +50,8 @@ func (s *slackWebhook) Send(ctx context.Context, m Message) (int, error) {
 	return answer.status, e
 }
 
-// slackText escapes what it is given: findings quote source code, which then neither mentions a channel nor makes a link.
+// slackText escapes what it is given: findings quote source code, which then neither mentions a channel nor makes a
+// link.
 func slackText(m Message) string {
 	text := slackutilsx.EscapeMessage(m.Text)
 	if m.Subject != "" {

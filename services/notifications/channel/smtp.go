@@ -18,7 +18,8 @@ import (
 const (
 	// goodbyeTime is what a mail server gets to answer the end of a session in which it took the message.
 	goodbyeTime = time.Second
-	// maxReply bounds what is kept of the answer of a mail server, in bytes; shownAddresses how many addresses an error names.
+	// maxReply bounds what is kept of the answer of a mail server, in bytes; shownAddresses how many addresses an error
+	// names.
 	maxReply       = 120
 	shownAddresses = 4
 	// serviceClosing is the code of a server that ends the session, whatever it was asked (RFC 5321, 3.8).
@@ -27,7 +28,8 @@ const (
 	unusable = "the mail server of this Palisade could not be used"
 )
 
-// exchange hands the message to the mail server for the recipients that are left; nil means that all of them have it now.
+// exchange hands the message to the mail server for the recipients that are left; nil means that all of them have it
+// now.
 func (e *email) exchange(ctx context.Context, message *mail.Msg, left []string) *Error {
 	client, err := e.client(ctx)
 	if err != nil {
@@ -51,7 +53,8 @@ type answers struct {
 	refused, later map[string]string // with its reply
 }
 
-// transact is one mail transaction: its sender, its recipients one by one, and the message for those that were accepted.
+// transact is one mail transaction: its sender, its recipients one by one, and the message for those that were
+// accepted.
 func (e *email) transact(session *smtp.Client, message *mail.Msg, left []string) *Error {
 	from, err := message.GetSender(false)
 	if err == nil {
@@ -145,7 +148,8 @@ func listed(replies map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// mailError tells what the mail server said to the message by its code alone: such texts name machines and accounts of the operator.
+// mailError tells what the mail server said to the message by its code alone: such texts name machines and accounts of
+// the operator.
 func mailError(err error) *Error {
 	code, _ := replyOf(err)
 	if code == 0 {
@@ -157,8 +161,8 @@ func mailError(err error) *Error {
 // ipAddress matches what may be the address of a machine.
 var ipAddress = regexp.MustCompile(`\[?\b(\d{1,3}(\.\d{1,3}){3}|[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){3,7})\]?`)
 
-// replyOf is the answer of a mail server: its code, 0 without one, and the code with its text as one short line of plain characters.
-// The text is about an address of the tenant, who may read it; addresses of machines are left out.
+// replyOf is the answer of a mail server: its code, 0 without one, and the code with its text as one short line of
+// plain characters. The text is about an address of the tenant, who may read it; addresses of machines are left out.
 func replyOf(err error) (code int, reply string) {
 	var answer *textproto.Error
 	if !errors.As(err, &answer) || answer.Code < 400 {

@@ -16,17 +16,18 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 )
 
-// SignatureHeader carries the lower-case hex HMAC-SHA256 of the body under the secret, without a prefix (facts section 9).
+// SignatureHeader carries the lower-case hex HMAC-SHA256 of the body under the secret, without a prefix (facts section
+// 9).
 const SignatureHeader = "X-Semgrep-Signature-256"
 
-// webhook posts the payload. With a secret, each message is signed twice: as the contract says (SignatureHeader), and as
-// https://www.standardwebhooks.com says (webhook-signature), which covers id and time too, so that a receiver can refuse
-// replays. Libraries of Standard Webhooks want the secret as "whsec_" and base64: that is
+// webhook posts the payload. With a secret, each message is signed twice: as the contract says (SignatureHeader), and
+// as https://www.standardwebhooks.com says (webhook-signature), which covers id and time too, so that a receiver can
+// refuse replays. Libraries of Standard Webhooks want the secret as "whsec_" and base64: that is
 //
 //	printf 'whsec_%s' "$(printf %s "$SECRET" | base64 -w0)"
 //
-// of the secret as it was configured, whatever it looks like. Without a secret only webhook-id and webhook-timestamp are
-// sent.
+// of the secret as it was configured, whatever it looks like. Without a secret only webhook-id and webhook-timestamp
+// are sent.
 type webhook struct {
 	url    string
 	secret string
@@ -68,7 +69,8 @@ func (w *webhook) Send(ctx context.Context, m Message) (int, error) {
 	return response.StatusCode, nil
 }
 
-// sign sets the headers that identify and sign a message. The timestamp is that of the attempt: receivers refuse old ones.
+// sign sets the headers that identify and sign a message. The timestamp is that of the attempt: receivers refuse old
+// ones.
 func (w *webhook) sign(header http.Header, m Message, now time.Time) error {
 	header.Set(webhooks.HeaderWebhookID, m.EventID)
 	header.Set(webhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))

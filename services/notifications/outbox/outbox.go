@@ -1,5 +1,5 @@
-// Package outbox is how other domains say that something happened of which the receivers of notifications are to be told:
-// in the transaction that stores it, so that neither exists without the other.
+// Package outbox is how other domains say that something happened of which the receivers of notifications are to be
+// told: in the transaction that stores it, so that neither exists without the other.
 package outbox
 
 import (

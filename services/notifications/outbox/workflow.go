@@ -43,9 +43,9 @@ type UnknownRuleError struct{ ID int64 }
 // Error implements error.
 func (e UnknownRuleError) Error() string { return fmt.Sprintf("notification rule %d not found", e.ID) }
 
-// WorkflowSays writes the deliveries of a message, in the deployment of the context, and returns how many there are. The
-// same place of the same run again writes none. Rules that are disabled are left out; a policy filter of a rule is about
-// findings and does not count here.
+// WorkflowSays writes the deliveries of a message, in the deployment of the context, and returns how many there are.
+// The same place of the same run again writes none. Rules that are disabled are left out; a policy filter of a rule is
+// about findings and does not count here.
 func WorkflowSays(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, w Workflow) (deliveries int, err error) {
 	rules, err := rulesOf(ctx, tx, w)
 	if err != nil {

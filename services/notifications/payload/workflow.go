@@ -22,8 +22,8 @@ type WorkflowMessage struct {
 	SentAt      time.Time
 }
 
-// Workflow is the body of the message of a workflow: one object. The contract knows no such message: its key tells it from
-// those of the contract, and a receiver that does not know it finds nothing in it that it knows.
+// Workflow is the body of the message of a workflow: one object. The contract knows no such message: its key tells it
+// from those of the contract, and a receiver that does not know it finds nothing in it that it knows.
 func Workflow(m WorkflowMessage) []byte {
 	wrapper := openObject(nil)
 	wrapper.key(workflowKey)

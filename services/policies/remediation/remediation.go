@@ -1,5 +1,5 @@
-// Package remediation decides what the remediation policies of a deployment mean for findings: which of them make a scan
-// fail. The words of policies are in vocabulary.go.
+// Package remediation decides what the remediation policies of a deployment mean for findings: which of them make a
+// scan fail. The words of policies are in vocabulary.go.
 package remediation
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 )
 
-// Facts are what conditions compare. Words are those of the tables, in any case; empty means that the finding has no such
-// property: it is none of any values then.
+// Facts are what conditions compare. Words are those of the tables, in any case; empty means that the finding has no
+// such property: it is none of any values then.
 type Facts struct {
 	// MatchBasedID is the identity that scanners know, for the answer to them; may be empty.
 	MatchBasedID string
@@ -29,7 +29,8 @@ type Facts struct {
 	RuleName, Category, Project string
 	// Tags are those of the project.
 	Tags []string
-	// Reachability is the exposure of supply-chain findings, ValidationState the state of secrets, Verdict that of autotriage.
+	// Reachability is the exposure of supply-chain findings, ValidationState the state of secrets, Verdict that of
+	// autotriage.
 	Reachability, ValidationState, Verdict string
 	// Status is the one of package lifecycle. Findings that are gone or that a person ignored never block; those that only
 	// autotriage ignored still do (contract facts, section 4).
@@ -123,8 +124,8 @@ func (c *condition) holds(f *Facts) bool {
 	return slices.ContainsFunc(c.words(f), func(word string) bool { return word != "" && c.values[word] }) != c.exclude
 }
 
-// Block asks the policies about the findings of a scan. The answer depends on neither the order of the findings nor, but for
-// the order in the reason, that of the policies.
+// Block asks the policies about the findings of a scan. The answer depends on neither the order of the findings nor,
+// but for the order in the reason, that of the policies.
 func Block(policies []Policy, findings []Facts) Decision {
 	var ids, reasons []string
 	counts := make([]int, len(policies))

@@ -115,8 +115,8 @@ func TestDecision(t *testing.T) {
 	}
 }
 
-// TestBlockProperties draws policies and findings: each finding counts exactly where a plain reading of the policy says so,
-// the order of findings makes no difference, and no policy takes away what another one blocks.
+// TestBlockProperties draws policies and findings: each finding counts exactly where a plain reading of the policy says
+// so, the order of findings makes no difference, and no policy takes away what another one blocks.
 func TestBlockProperties(t *testing.T) {
 	words := []string{"critical", "high", "medium", "low"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -23,7 +23,8 @@ func IsBranch(full string) bool { return strings.HasPrefix(full, "refs/heads/") 
 // Short returns the branch name of a full ref, and any other ref as it is.
 func Short(full string) string { return strings.TrimPrefix(full, "refs/heads/") }
 
-// Check returns the rule of git (git check-ref-format) that a full ref breaks, in words that go on after "a ref"; "" if it breaks none.
+// Check returns the rule of git (git check-ref-format) that a full ref breaks, in words that go on after "a ref"; "" if
+// it breaks none.
 func Check(full string) string {
 	switch {
 	case strings.ContainsFunc(full, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`~^:?*[\`, r) }):

@@ -1,4 +1,5 @@
-// Package projectname says what a new project may be called. It is asked where projects are made; those that are there keep their names.
+// Package projectname says what a new project may be called. It is asked where projects are made; those that are there
+// keep their names.
 package projectname
 
 import (
@@ -19,7 +20,8 @@ func Normal(name string) string { return norm.NFC.String(strings.TrimSpace(name)
 // blanks are letters that are shown as nothing: the fillers of Hangul, and the empty pattern of Braille.
 const blanks = "\u115f\u1160\u2800\u3164\uffa0"
 
-// Check returns the rule that a name in the normal form breaks, in words that go on after "the name of a project"; "" if it breaks none.
+// Check returns the rule that a name in the normal form breaks, in words that go on after "the name of a project"; ""
+// if it breaks none.
 func Check(name string) string {
 	for _, r := range name {
 		if !unicode.IsPrint(r) || strings.ContainsRune(blanks, r) {

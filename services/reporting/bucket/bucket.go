@@ -40,9 +40,9 @@ func (s Size) String() string {
 // Period is the time from Since, inclusive, until Until, exclusive.
 type Period struct{ Since, Until time.Time }
 
-// Of is the period that a request means: the last 30 days before now when it names neither end, up to now without an end,
-// and the 30 days before until without a beginning. The zero time stands for an end that is not named. Times are cut to
-// microseconds, as the store keeps them. The error says what is wrong with the ends.
+// Of is the period that a request means: the last 30 days before now when it names neither end, up to now without an
+// end, and the 30 days before until without a beginning. The zero time stands for an end that is not named. Times are
+// cut to microseconds, as the store keeps them. The error says what is wrong with the ends.
 func Of(since, until, now time.Time) (Period, error) {
 	if until.IsZero() {
 		until = now
@@ -78,9 +78,10 @@ func (p Period) Size() Size {
 	return Month
 }
 
-// Make divides the time from since until until. The buckets follow one another without gaps; all begin where days, weeks or
-// months of UTC begin, but the first, which begins at since, and the last ends at until: so the numbers of all buckets add up to
-// those of the period. It is an error when since is not before until, or when there are more than [Max] buckets.
+// Make divides the time from since until until. The buckets follow one another without gaps; all begin where days,
+// weeks or months of UTC begin, but the first, which begins at since, and the last ends at until: so the numbers of all
+// buckets add up to those of the period. It is an error when since is not before until, or when there are more than
+// [Max] buckets.
 func Make(since, until time.Time, size Size) ([]Period, error) {
 	since, until = since.UTC(), until.UTC()
 	if !since.Before(until) {

@@ -3,9 +3,9 @@ package columns
 // maxCells bounds the memory of one pass over the findings: 16 MB a processor.
 const maxCells = 4 << 20
 
-// MedianAges computes how old, in whole days of 24 hours, the findings were that were open at ascending ends: the median
-// by group and end, the lower whole number between the two in the middle, 0 when nothing was open. An age counts from
-// when the finding was opened last.
+// MedianAges computes how old, in whole days of 24 hours, the findings were that were open at ascending ends: the
+// median by group and end, the lower whole number between the two in the middle, 0 when nothing was open. An age counts
+// from when the finding was opened last.
 func (s *Snapshot) MedianAges(f *Filter, by *Grouping, ends []uint32) [][]int32 {
 	medians := make([][]int32, by.Groups)
 	for len(ends) > 0 {
@@ -27,9 +27,9 @@ func (s *Snapshot) daysUntil(end uint32) int {
 	return int((end-s.oldest)/day) + 2
 }
 
-// opened numbers the days on which findings were opened, so that all that are opened on one have the same age at an end.
-// Such days begin at the time of day of the end, so ends of several times of day (buckets begin at midnight, but the last
-// one ends when the period does, or now) count in stretches, each with days of its own.
+// opened numbers the days on which findings were opened, so that all that are opened on one have the same age at an
+// end. Such days begin at the time of day of the end, so ends of several times of day (buckets begin at midnight, but
+// the last one ends when the period does, or now) count in stretches, each with days of its own.
 type opened struct {
 	stretches []stretch
 	oldest    uint32

@@ -104,8 +104,8 @@ func (a Attr) Words() Words {
 	return Words{issueType.of(a), severity.of(a), exposure.of(a), validation.of(a), verdict.of(a), policy.of(a)}
 }
 
-// AttrSQL is the expression that makes the database pack the columns of a finding: it does so in a tenth of the time that
-// handing over six words would take.
+// AttrSQL is the expression that makes the database pack the columns of a finding: it does so in a tenth of the time
+// that handing over six words would take.
 func AttrSQL() string {
 	parts := make([]string, len(attributes))
 	for i, a := range attributes {

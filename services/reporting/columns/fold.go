@@ -19,8 +19,8 @@ func (f *Filter) chooses(c *chunk, i int) bool {
 	return f.Places[c.place[i]] && f.Attrs[c.attr[i]] && (f.Rules == nil || f.Rules[c.rule[i]])
 }
 
-// Grouping puts each finding into one of several groups: the sum of what the tables say about its place, its rule and its
-// Attr, each nil for 0. A sum below 0 leaves the finding out.
+// Grouping puts each finding into one of several groups: the sum of what the tables say about its place, its rule and
+// its Attr, each nil for 0. A sum below 0 leaves the finding out.
 type Grouping struct {
 	Groups int
 	Place  []int32

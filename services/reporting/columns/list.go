@@ -35,8 +35,8 @@ func (r Record) Moved(since, until uint32, ways func(Move) bool) bool {
 	return false
 }
 
-// Appeared returns what had become, at until, of a finding that was found first between since and until; ok is false for
-// others.
+// Appeared returns what had become, at until, of a finding that was found first between since and until; ok is false
+// for others.
 func (r Record) Appeared(since, until uint32) (outcome Outcome, ok bool) {
 	if len(r.at) == 0 || r.at[0] < since || r.at[0] >= until {
 		return 0, false

@@ -61,8 +61,8 @@ func (p Problem) String() string {
 	return where + p.Text
 }
 
-// Parse reads a file of rules. It returns the rules that have no problem, in their order, and all problems, by line. Name
-// is the name of the file, for the problems; one that ends in .json must hold JSON.
+// Parse reads a file of rules. It returns the rules that have no problem, in their order, and all problems, by line.
+// Name is the name of the file, for the problems; one that ends in .json must hold JSON.
 func Parse(source []byte, name string) (rules []Rule, problems []Problem) {
 	p := &parser{file: name}
 	root := p.read(source)

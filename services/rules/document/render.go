@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// render writes a value as JSON without blanks: keys in the order of the source, numbers in the digits of the source. With
-// sorted, objects have their keys sorted, so that equal values are equal bytes.
+// render writes a value as JSON without blanks: keys in the order of the source, numbers in the digits of the source.
+// With sorted, objects have their keys sorted, so that equal values are equal bytes.
 func (v *value) render(out []byte, sorted bool) []byte {
 	switch v.kind {
 	case null:
@@ -93,8 +93,8 @@ type member struct {
 	value json.RawMessage
 }
 
-// Planted returns a document that Parse made with the metadata of plant in it. What the document says about the same things
-// is replaced: rules that were taken from elsewhere carry the marks of the server that they come from.
+// Planted returns a document that Parse made with the metadata of plant in it. What the document says about the same
+// things is replaced: rules that were taken from elsewhere carry the marks of the server that they come from.
 func Planted(document []byte, plant Plant) ([]byte, error) {
 	members, err := membersOf(document)
 	if err != nil {

@@ -14,7 +14,8 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9_@][A-Za-z0-9_@.+-]*(/[A-Za-z0-
 // ValidName reports whether a rule may have a name.
 func ValidName(name string) bool { return len(name) <= MaxName && namePattern.MatchString(name) }
 
-// readRule checks one rule. What it returns counts only when it found no problem; the name is there whenever it is known.
+// readRule checks one rule. What it returns counts only when it found no problem; the name is there whenever it is
+// known.
 func (p *parser) readRule(v *value, index int) Rule {
 	if v.kind != object {
 		p.problem(v.line, "rules[%d] must be an object, got %s", index, v)

@@ -154,8 +154,8 @@ func read(ctx context.Context, reader *ent.Client, baseURL string) ([]*rendered,
 	return out, nil
 }
 
-// newestVersions is the condition that a version is the newest of a rule that is there. It repeats the deployment, which
-// the policy does not see in the joined table.
+// newestVersions is the condition that a version is the newest of a rule that is there. It repeats the deployment,
+// which the policy does not see in the joined table.
 func newestVersions(s *sql.Selector) {
 	rules := sql.Table(ruledocument.Table)
 	s.Join(rules).OnP(sql.And(

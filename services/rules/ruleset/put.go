@@ -26,8 +26,8 @@ const (
 	rowsAtOnce = 1000
 )
 
-// Turn waits for the end of other changes of the deployment's rules and returns the time of the one that begins: later than
-// all before it, so that a cache can tell its state from every other.
+// Turn waits for the end of other changes of the deployment's rules and returns the time of the one that begins: later
+// than all before it, so that a cache can tell its state from every other.
 func Turn(ctx context.Context, st *store.Store, tx *ent.Tx) (now int64, err error) {
 	if st.Postgres() {
 		if _, err := tx.Deployment.Query().ForUpdate().OnlyID(ctx); err != nil {

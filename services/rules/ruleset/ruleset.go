@@ -64,8 +64,8 @@ func Select(ctx context.Context, reader *ent.Client, selection Selection) (Docum
 	}), nil
 }
 
-// Named returns the rule of a name, whatever its mode and visibility. Where there is none, it returns the rules below the
-// name that scans run: those of "python.flask" are named "python.flask.…" or "python.flask/…".
+// Named returns the rule of a name, whatever its mode and visibility. Where there is none, it returns the rules below
+// the name that scans run: those of "python.flask" are named "python.flask.…" or "python.flask/…".
 func Named(ctx context.Context, reader *ent.Client, name, baseURL string) (Document, error) {
 	all, err := load(ctx, reader, baseURL)
 	if err != nil {
@@ -80,8 +80,8 @@ func Named(ctx context.Context, reader *ent.Client, name, baseURL string) (Docum
 	}), nil
 }
 
-// Version returns one version of a rule, whatever the mode and the visibility of the rule. It is NOT_FOUND (ent's) for one
-// that is not there, or whose rule is not.
+// Version returns one version of a rule, whatever the mode and the visibility of the rule. It is NOT_FOUND (ent's) for
+// one that is not there, or whose rule is not.
 func Version(ctx context.Context, reader *ent.Client, id int64, baseURL string) (Document, error) {
 	version, err := reader.RuleVersion.Get(ctx, id)
 	if err != nil {
@@ -140,8 +140,8 @@ func (r *rendered) runsOn(client *semver.Version) bool {
 	return (r.least == nil || !client.LessThan(r.least)) && (r.most == nil || !client.GreaterThan(r.most))
 }
 
-// policies are what modes are called in findings (contract: policy modes), and what findings cause. A rule that is off is
-// sent only to those who ask for it by name.
+// policies are what modes are called in findings (contract: policy modes), and what findings cause. A rule that is off
+// is sent only to those who ask for it by name.
 var policies = map[string]struct {
 	id         int64
 	name, slug string

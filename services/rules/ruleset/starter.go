@@ -12,8 +12,8 @@ import (
 	"github.com/palisade/palisade/services/rules/starter"
 )
 
-// StarterRules is how rules that come with the product are stored. Their findings are told to the authors of pull requests,
-// and block nothing.
+// StarterRules is how rules that come with the product are stored. Their findings are told to the authors of pull
+// requests, and block nothing.
 var StarterRules = How{Origin: OriginStarter, Mode: ModeComment, Visibility: VisibilityOrgPrivate}
 
 // looked is a deployment that this process has looked at.
@@ -32,9 +32,9 @@ func newSeen() *lru.Cache[looked, struct{}] {
 	return cache
 }
 
-// EnsureStarter gives the deployment of ctx the rules that come with the product when it never had a rule: versions of rules
-// outlive them, so that rules that somebody deleted do not come back. It writes, so it must not be called inside of a
-// transaction; it costs nothing once a process has seen the deployment.
+// EnsureStarter gives the deployment of ctx the rules that come with the product when it never had a rule: versions of
+// rules outlive them, so that rules that somebody deleted do not come back. It writes, so it must not be called inside
+// of a transaction; it costs nothing once a process has seen the deployment.
 func EnsureStarter(ctx context.Context, st *store.Store) error {
 	deploymentID, known := tenant.FromContext(ctx)
 	who := looked{st, deploymentID}

@@ -82,8 +82,8 @@ func (p *Reading) presentRules(ctx context.Context, tool string, c *Coverage) er
 	return nil
 }
 
-// settleNames stores the aliases that the report declares. Should rules have other names now than those under which the report was
-// read, it is read again: nobody changes what this transaction has written and read of them.
+// settleNames stores the aliases that the report declares. Should rules have other names now than those under which the
+// report was read, it is read again: nobody changes what this transaction has written and read of them.
 func (s *session) settleNames(ctx context.Context, read *Reading) error {
 	for _, tool := range slices.Sorted(maps.Keys(read.FormerNames)) {
 		if err := s.declare(ctx, tool, read.FormerNames[tool]); err != nil {
@@ -153,8 +153,8 @@ func aliasesOf(ctx context.Context, db *ent.Client, tool string) (aliases, error
 	return list, nil
 }
 
-// declare adds what a tool says about former names of its rules, unless it contradicts what a user said. It keeps the aliases flat:
-// none leads to another, so that whoever reads one reads once.
+// declare adds what a tool says about former names of its rules, unless it contradicts what a user said. It keeps the
+// aliases flat: none leads to another, so that whoever reads one reads once.
 func (a aliases) declare(declared map[string]string) {
 	if len(declared) == 0 {
 		return

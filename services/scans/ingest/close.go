@@ -33,8 +33,8 @@ func (s *session) close(ctx context.Context, m *matched, summary *Summary) error
 	return nil
 }
 
-// closeMissing decides about what earlier scans found and this one did not, by coverage: only of the same ref, tool, category and
-// product.
+// closeMissing decides about what earlier scans found and this one did not, by coverage: only of the same ref, tool,
+// category and product.
 func (c *closer) closeMissing(ctx context.Context, groups []*matches) error {
 	for _, g := range groups {
 		if g.coverage.GetFailure() != "" {
@@ -129,8 +129,8 @@ func (c *closer) judgePart(ctx context.Context, g *matches, j *judge, ids []int6
 	return nil
 }
 
-// sinceFullScan leaves the findings that first appeared after the last full scan: only these can a scan that compares with a base
-// see or miss.
+// sinceFullScan leaves the findings that first appeared after the last full scan: only these can a scan that compares
+// with a base see or miss.
 func (c *closer) sinceFullScan(ctx context.Context, rows []unseen, lastFull int64) ([]unseen, error) {
 	rows = slices.DeleteFunc(rows, func(row unseen) bool { return row.FirstScan <= lastFull })
 	first := map[int64]bool{}

@@ -10,8 +10,8 @@ import (
 
 // Coverage is which rules one analysis ran over which files, and so what it means that a finding was not seen.
 type Coverage struct {
-	// ScanCoverage is stored as it is, but for the product, which is made of Products. Rules are as the tool names them; the
-	// lists need not be sorted.
+	// ScanCoverage is stored as it is, but for the product, which is made of Products. Rules are as the tool names them;
+	// the lists need not be sorted.
 	*storev1.ScanCoverage
 	// Products are those that were scanned; nothing of others is closed or recognised. Empty: all of the analysis.
 	Products []string
@@ -56,8 +56,8 @@ func sorted(list []string) []string {
 	return slices.Compact(list)
 }
 
-// fate is what becomes of a finding that a scan did not see: its new state and why. Why is prefix, path and suffix, where about
-// is true, else prefix alone. A state that is empty leaves the finding as it is.
+// fate is what becomes of a finding that a scan did not see: its new state and why. Why is prefix, path and suffix,
+// where about is true, else prefix alone. A state that is empty leaves the finding as it is.
 type fate struct {
 	state          string
 	prefix, suffix string
@@ -134,8 +134,8 @@ func (j *judge) fate(product, rule, path string) fate {
 	return leftAlone
 }
 
-// diffFate: a scan that compares with a base reports only what is new against it, and so speaks only about the files that it
-// looked at.
+// diffFate: a scan that compares with a base reports only what is new against it, and so speaks only about the files
+// that it looked at.
 func (j *judge) diffFate(rule, path string) fate {
 	switch {
 	case j.files[path] && j.ran(rule):

@@ -70,8 +70,8 @@ func (c *previousCoverage) products() []string {
 	return strings.Split(c.GetProduct(), ",")
 }
 
-// coverageBefore is the latest coverage of a full scan of an analysis and ref that is suitable. oldest is the last scan that was looked
-// at; 0: there was none.
+// coverageBefore is the latest coverage of a full scan of an analysis and ref that is suitable. oldest is the last scan
+// that was looked at; 0: there was none.
 func (s *session) coverageBefore(ctx context.Context, a Analysis, ref string, suits func(*previousCoverage) bool) (c *previousCoverage, oldest int64, err error) {
 	rows, err := s.tx.ScanCoverage.Query().
 		Where(scancoverage.DeploymentID(s.deploymentID), scancoverage.ProjectID(s.project.ID), scancoverage.Ref(ref), scancoverage.Tool(a.Tool),
@@ -97,8 +97,8 @@ func (s *session) coverageBefore(ctx context.Context, a Analysis, ref string, su
 	return nil, oldest, nil
 }
 
-// latestCoverage is the coverage of the latest full scan of an analysis and ref that came to a good end, and looked at all products
-// that this one looks at; nil if there is none.
+// latestCoverage is the coverage of the latest full scan of an analysis and ref that came to a good end, and looked at
+// all products that this one looks at; nil if there is none.
 func (s *session) latestCoverage(ctx context.Context, g *group, ref string) (*previousCoverage, error) {
 	c, _, err := s.coverageBefore(ctx, g.Analysis, ref, func(c *previousCoverage) bool {
 		return c.GetFailure() == "" && aboutAll(c.products(), g.coverage.Products)
@@ -114,8 +114,8 @@ func (s *session) readPrevious(ctx context.Context, g *matches) (err error) {
 	return err
 }
 
-// isRepeat reports whether this scan says the same as the one before: a report that is sent twice is no second report that
-// leaves a file out. The one before may have looked at more products.
+// isRepeat reports whether this scan says the same as the one before: a report that is sent twice is no second report
+// that leaves a file out. The one before may have looked at more products.
 func (c *closer) isRepeat(ctx context.Context, g *matches) (bool, error) {
 	now := g.coverage.stored()
 	now.Product = g.previous.GetProduct()
@@ -125,8 +125,9 @@ func (c *closer) isRepeat(ctx context.Context, g *matches) (bool, error) {
 	return c.tx.Scan.Query().Where(scan.ID(g.previous.scanID), scan.Commit(c.scan.Commit)).Exist(ctx)
 }
 
-// lastFullScan is the latest earlier full scan of an analysis on this ref that looked at one of its products, whether it came to a good
-// end or not; 0: none. After many of other products it is the oldest of these: then too little is closed, and never too much.
+// lastFullScan is the latest earlier full scan of an analysis on this ref that looked at one of its products, whether
+// it came to a good end or not; 0: none. After many of other products it is the oldest of these: then too little is
+// closed, and never too much.
 func (s *session) lastFullScan(ctx context.Context, g *group) (int64, error) {
 	_, oldest, err := s.coverageBefore(ctx, g.Analysis, s.scan.Ref, func(c *previousCoverage) bool {
 		return aboutSome(c.products(), g.coverage.Products)

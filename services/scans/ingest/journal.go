@@ -15,16 +15,17 @@ import (
 // maxJournal is how many bytes of results stay in memory: those of 10,000 usual ones.
 const maxJournal = 8 << 20
 
-// maxRules is how many rules the results of a report may name, each in each group: as many as are taken from a scanner, whose results a
-// job has to be able to store. What tools have is far less; what is known of them stays in memory until the results are stored.
+// maxRules is how many rules the results of a report may name, each in each group: as many as are taken from a scanner,
+// whose results a job has to be able to store. What tools have is far less; what is known of them stays in memory until
+// the results are stored.
 var maxRules = scanner.DefaultLimits().MaxRules
 
 // errManyRules refuses more.
 var errManyRules = apierr.TooLarge("the results name more than %d rules, the most that one report may: "+
 	"a ruleId is to name what was looked for, not the result; split the report, or give its rules names that results share", maxRules)
 
-// journal holds the results of a report as they will be stored, from when they are read until it is known which of them bring
-// news. So a report is read, and its results are rendered, once.
+// journal holds the results of a report as they will be stored, from when they are read until it is known which of them
+// bring news. So a report is read, and its results are rendered, once.
 type journal struct {
 	spill *spill
 	rules []*ruleUse
@@ -42,7 +43,8 @@ type ruleUse struct {
 	hashed int64
 }
 
-// ruleUseKey tells them apart by how the report calls the rule, and by its present name: of texts, only the first is stored.
+// ruleUseKey tells them apart by how the report calls the rule, and by its present name: of texts, only the first is
+// stored.
 type ruleUseKey struct {
 	of             *group
 	reported, name string

@@ -38,7 +38,8 @@ type matched struct {
 // matches are those of a group.
 type matches struct {
 	*group
-	// previous is the latest full scan of the same analysis that came to a good end; nil: there is none, or none is needed.
+	// previous is the latest full scan of the same analysis that came to a good end; nil: there is none, or none is
+	// needed.
 	previous *previousCoverage
 	// joined are the findings of this ref that the results are, by id; 0: none.
 	joined []int64
@@ -139,8 +140,8 @@ func (m *matcher) matchGroup(ctx context.Context, g *matches) error {
 	return m.matchForeign(ctx, g, former, rules, open)
 }
 
-// climb joins what is left by the whole ladder. What was joined in the same files takes part again: it tells by how much lines
-// have moved.
+// climb joins what is left by the whole ladder. What was joined in the same files takes part again: it tells by how
+// much lines have moved.
 func (g *matches) climb(known []identity.Known, open []int, full bool) {
 	files := map[uint64]bool{}
 	for _, k := range known {
@@ -214,8 +215,8 @@ func (g *matches) isMet(id int64) bool {
 	return met || g.late[id]
 }
 
-// options are what the coverage says about files. A scan that compares with a base looks at few files: the others are as they were.
-// A scan that failed may not have come to any of them: what it did not see is taken to be where it was.
+// options are what the coverage says about files. A scan that compares with a base looks at few files: the others are
+// as they were. A scan that failed may not have come to any of them: what it did not see is taken to be where it was.
 func (g *matches) options(known []identity.Known, full bool) identity.Options {
 	o := identity.Options{Renamed: pathHashes(g.coverage.GetRenamed()), Skipped: pathHashes(g.coverage.GetSkipped())}
 	if g.coverage.GetFailure() != "" {
@@ -255,7 +256,8 @@ func pathHashes(lists ...[]string) map[uint64]bool {
 	return set
 }
 
-// movedFiles finds files that have another path now: their content was in one file before that is gone, and is in one new file.
+// movedFiles finds files that have another path now: their content was in one file before that is gone, and is in one
+// new file.
 func movedFiles(before, now map[string]string) map[uint64]uint64 {
 	gone, fresh := map[string][]string{}, map[string][]string{}
 	for path, hash := range before {
@@ -324,8 +326,8 @@ func (b byID) Swap(i, j int) {
 // errOutdated says that a finding has evidence of another version of the ladder.
 var errOutdated = errors.New("its evidence is of another version")
 
-// eachKnown passes the findings of an analysis that a condition leaves, with the present names of their rules. If one is of another
-// version of the ladder, the project is upgraded, and all begins anew.
+// eachKnown passes the findings of an analysis that a condition leaves, with the present names of their rules. If one
+// is of another version of the ladder, the project is upgraded, and all begins anew.
 func (m *matcher) eachKnown(ctx context.Context, g *group, former map[uint64]uint64, where *entsql.Predicate, named bool, begin func() yieldKnown) error {
 	err := m.scanKnown(ctx, g, former, where, named, begin())
 	if !errors.Is(err, errOutdated) {
@@ -337,12 +339,12 @@ func (m *matcher) eachKnown(ctx context.Context, g *group, former map[uint64]uin
 	return m.scanKnown(ctx, g, former, where, named, begin())
 }
 
-// yieldKnown takes a finding, with its name and ref if they were asked for, else with what else is stored of it; nothing of it may
-// be kept but copies.
+// yieldKnown takes a finding, with its name and ref if they were asked for, else with what else is stored of it;
+// nothing of it may be kept but copies.
 type yieldKnown func(k *identity.Known, name, ref []byte, about *stored)
 
-// scanKnown goes round ent, which would make whole rows of the hundreds of thousands that there may be, and so it names the
-// deployment itself. They come in no order: to sort them, the database would have to hold them all.
+// scanKnown goes round ent, which would make whole rows of the hundreds of thousands that there may be, and so it names
+// the deployment itself. They come in no order: to sort them, the database would have to hold them all.
 func (m *matcher) scanKnown(ctx context.Context, g *group, former map[uint64]uint64, where *entsql.Predicate, named bool, yield yieldKnown) (err error) {
 	columns := []string{finding.FieldID, finding.FieldState, finding.FieldEvidence, finding.FieldContentHash, finding.FieldFilePath}
 	if named {

@@ -12,8 +12,8 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 )
 
-// equals joins results to findings that have just the same evidence in the same place. Of equal ones, the oldest findings go to
-// the first results, in whatever order they come.
+// equals joins results to findings that have just the same evidence in the same place. Of equal ones, the oldest
+// findings go to the first results, in whatever order they come.
 type equals struct {
 	traces  *traces
 	places  []place // sorted
@@ -112,8 +112,8 @@ func (s *settled) total() (n int) {
 	return n
 }
 
-// joinEqual joins results to findings that are there and did not change, which are nearly all, while it reads them, and returns
-// the others. So the many are never in memory.
+// joinEqual joins results to findings that are there and did not change, which are nearly all, while it reads them, and
+// returns the others. So the many are never in memory.
 func (m *matcher) joinEqual(ctx context.Context, g *matches, former map[uint64]uint64) (left []identity.Known, err error) {
 	var q *equals
 	there := entsql.And(entsql.EQ(finding.FieldRef, m.scan.Ref), entsql.In(finding.FieldState, lifecycle.Unresolved, lifecycle.Muted))

@@ -23,8 +23,8 @@ type foreignJoin struct {
 	evidence  []byte
 }
 
-// matchForeign looks for the identities of results that are new on this ref: first on the branch that people look at, by the
-// whole ladder, then on all others, by equal evidence.
+// matchForeign looks for the identities of results that are new on this ref: first on the branch that people look at,
+// by the whole ladder, then on all others, by equal evidence.
 func (m *matcher) matchForeign(ctx context.Context, g *matches, former map[uint64]uint64, rules []int64, open []int) error {
 	if len(open) == 0 || len(rules) == 0 {
 		return nil
@@ -82,8 +82,8 @@ func (m *matcher) otherRefs(ctx context.Context) (bool, error) {
 	return m.tx.Scan.Query().Where(scan.DeploymentID(m.deploymentID), scan.ProjectID(m.project.ID), scan.RefGT(m.scan.Ref)).Exist(ctx)
 }
 
-// ruleIDs are the rows of the rules of results, under their present and former names, but for those that this scan made: nothing
-// was found by them before.
+// ruleIDs are the rows of the rules of results, under their present and former names, but for those that this scan
+// made: nothing was found by them before.
 func (m *matcher) ruleIDs(ctx context.Context, g *matches, results []int) ([]int64, error) {
 	aliases, err := m.names.of(ctx, g.Tool)
 	if err != nil {
@@ -174,8 +174,8 @@ func latestOfName(known []identity.Known, refs []string, primary string) ([]iden
 	return one, of
 }
 
-// joinForeign matches open results with findings of other refs. A finding that is here by the name of a chosen one is that one;
-// where a result is joined to it already, the name is taken.
+// joinForeign matches open results with findings of other refs. A finding that is here by the name of a chosen one is
+// that one; where a result is joined to it already, the name is taken.
 func (g *matches) joinForeign(known []identity.Known, refs []string, here map[string]int64, open []int, o identity.Options) {
 	free, freeRefs := known[:0:0], refs[:0:0]
 	for n, k := range known {

@@ -8,10 +8,11 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 )
 
-// replacedProducts are the products of the findings that the report may be about, sorted: those that it was made for, and those of
-// its results. nil: it does not say, and so it is about all.
+// replacedProducts are the products of the findings that the report may be about, sorted: those that it was made for,
+// and those of its results. nil: it does not say, and so it is about all.
 //
-// A report of secrets is not about the findings that the same tool made in code, even where rule, file and line are the same.
+// A report of secrets is not about the findings that the same tool made in code, even where rule, file and line are the
+// same.
 func (g *group) replacedProducts() []string {
 	if len(g.coverage.Products) == 0 {
 		return nil

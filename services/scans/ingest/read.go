@@ -28,9 +28,9 @@ type Input struct {
 	FormerNames map[string]map[string]string
 }
 
-// Reading is a report that was read: its evidence to match, and its results as they will be stored, put aside. That is up to two
-// thirds of what there is to do, and whoever holds the only writer or a project meanwhile makes others wait for nothing: see
-// Read. Whoever has one releases it.
+// Reading is a report that was read: its evidence to match, and its results as they will be stored, put aside. That is
+// up to two thirds of what there is to do, and whoever holds the only writer or a project meanwhile makes others wait
+// for nothing: see Read. Whoever has one releases it.
 type Reading struct {
 	Input
 	work   *traffic.Work
@@ -48,8 +48,8 @@ type Reading struct {
 	encoding []byte
 }
 
-// Read reads results. It changes nothing, and asks db only for the names and the ids of rules: should those be others once the
-// results are stored, Store notices.
+// Read reads results. It changes nothing, and asks db only for the names and the ids of rules: should those be others
+// once the results are stored, Store notices.
 func Read(ctx context.Context, db *ent.Client, r Input) (*Reading, error) {
 	p := &Reading{Input: r}
 	done := false
@@ -179,8 +179,8 @@ func (p *Reading) putAside(ctx context.Context, db *ent.Client) error {
 	return p.spillError()
 }
 
-// readRules looks up which rules of the batch are stored. The others get their ids when the results are stored: no finding can be
-// equal to one of theirs, whatever its content is hashed with until then.
+// readRules looks up which rules of the batch are stored. The others get their ids when the results are stored: no
+// finding can be equal to one of theirs, whatever its content is hashed with until then.
 func (p *Reading) readRules(ctx context.Context, db *ent.Client) error {
 	var unknown []ruleKey
 	for _, i := range p.batch {

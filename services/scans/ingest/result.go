@@ -22,8 +22,8 @@ const (
 	NoValidator     = "no_validator"
 )
 
-// Analysis is what one report replaces: the results of one tool and category on one ref of a project, of the products that the report
-// speaks of (see replaces).
+// Analysis is what one report replaces: the results of one tool and category on one ref of a project, of the products
+// that the report speaks of (see replaces).
 type Analysis struct{ Tool, Category string }
 
 // Source is where the results of a scan come from: a SARIF report, or what a scanner sent.
@@ -41,8 +41,8 @@ type Result struct {
 	Product  string // sast, sca or secrets
 	Severity string // low, medium, high or critical
 	Rule     *Rule
-	// Content is what the report says: location, message, snippet, the tool's own ids and hashes and so on. The evidence of
-	// the identity is taken from it. The ingest adds the ids that the tool does not give, and the commit.
+	// Content is what the report says: location, message, snippet, the tool's own ids and hashes and so on. The evidence
+	// of the identity is taken from it. The ingest adds the ids that the tool does not give, and the commit.
 	Content *storev1.FindingContent
 	// Suppressed in the code itself: the finding is muted; Content has the reason.
 	Suppressed bool
@@ -79,8 +79,8 @@ type Rule struct {
 	Stub bool
 }
 
-// identityText is by what a finding with this content is recognised. It is the same for a result and for the finding that was
-// stored of it, so that stored findings can be hashed anew.
+// identityText is by what a finding with this content is recognised. It is the same for a result and for the finding
+// that was stored of it, so that stored findings can be hashed anew.
 func identityText(rule string, c *storev1.FindingContent) identity.Text {
 	text := identity.Text{
 		Rule: rule, Path: c.GetLocation().GetFilePath(), ToolFingerprint: c.GetToolFingerprint(), PatternHash: c.GetPatternHash(),
@@ -97,8 +97,8 @@ func identityText(rule string, c *storev1.FindingContent) identity.Text {
 // nameVersion is the version of the names that identities get.
 const nameVersion = 1
 
-// identify sets the ids that the finding gets if it is a new one. Their version is that of the names, which stays when the
-// ladder gets a new one: the content is hashed with it.
+// identify sets the ids that the finding gets if it is a new one. Their version is that of the names, which stays when
+// the ladder gets a new one: the content is hashed with it.
 func (i *Result) identify(id identity.Identity) {
 	i.birthName, i.ownID = id.Fingerprint, i.Content.GetMatchBasedId() != ""
 	if i.Content.MatchBasedId = id.MatchBasedID; i.Content.GetSyntacticId() == "" {
@@ -107,8 +107,8 @@ func (i *Result) identify(id identity.Identity) {
 	i.Content.IdentityRung, i.Content.IdentityVersion = id.Rung, nameVersion
 }
 
-// encode renders the blob into a buffer, and the hash that says whether a later scan brings news. The commit is not part of the
-// hash: the same finding at the next commit is not news.
+// encode renders the blob into a buffer, and the hash that says whether a later scan brings news. The commit is not
+// part of the hash: the same finding at the next commit is not news.
 func (i *Result) encode(buffer []byte, commit string) (_ []byte, err error) {
 	i.Content.Commit = commit
 	if i.encoded, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(buffer, i.Content); err != nil {

@@ -16,14 +16,14 @@ import (
 
 type ruleKey struct{ tool, name string }
 
-// byToolAndName is the order in which everybody writes rules, so that two uploads that bring the same ones cannot wait for each other
-// in a ring.
+// byToolAndName is the order in which everybody writes rules, so that two uploads that bring the same ones cannot wait
+// for each other in a ring.
 func byToolAndName(a, b ruleKey) int {
 	return cmp.Or(cmp.Compare(a.tool, b.tool), cmp.Compare(a.name, b.name))
 }
 
-// storeRules makes sure that the rules of the report are stored with their present text, and sets their ids. It returns those of
-// rules that were not there.
+// storeRules makes sure that the rules of the report are stored with their present text, and sets their ids. It returns
+// those of rules that were not there.
 func (s *session) storeRules(ctx context.Context, all []*ruleUse) (fresh map[int64]bool, err error) {
 	first := map[ruleKey]*ruleUse{} // its text is taken
 	for _, use := range all {
@@ -105,7 +105,8 @@ func (s *session) createRules(ctx context.Context, missing []ruleKey, fresh []*e
 	return nil
 }
 
-// findRules reads rules that are stored, and maybe some more: names that several tools have. Without fields, it reads all of them.
+// findRules reads rules that are stored, and maybe some more: names that several tools have. Without fields, it reads
+// all of them.
 func findRules(ctx context.Context, db *ent.Client, keys []ruleKey, fields ...string) ([]*ent.Rule, error) {
 	if len(keys) == 0 {
 		return nil, nil

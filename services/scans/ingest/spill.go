@@ -6,8 +6,8 @@ import (
 	"github.com/palisade/palisade/services/internal/spool"
 )
 
-// spill holds what is written once and read later: in memory while it is little, then in a file without a name. An error stays, and
-// whoever has written or read asks for it at the end: until then everything reads as zeros.
+// spill holds what is written once and read later: in memory while it is little, then in a file without a name. An
+// error stays, and whoever has written or read asks for it at the end: until then everything reads as zeros.
 type spill struct {
 	space spool.Space
 	// room is how many more bytes stay in memory.

@@ -33,11 +33,11 @@ type session struct {
 	names        *ruleNames // as they are in the transaction
 }
 
-// Store stores findings, their events, how they were recognised and what was looked at, and closes what is gone. It does not change
-// the row of the scan (see SetCounts), nor does it tell others about it. It uses the reading up.
+// Store stores findings, their events, how they were recognised and what was looked at, and closes what is gone. It
+// does not change the row of the scan (see SetCounts), nor does it tell others about it. It uses the reading up.
 //
-// The evidence of the results is matched with what is stored; then those are written that bring news. The transaction holds the
-// project, so that nobody else changes its findings between the two.
+// The evidence of the results is matched with what is stored; then those are written that bring news. The transaction
+// holds the project, so that nobody else changes its findings between the two.
 func Store(ctx context.Context, tx *ent.Tx, of Target, read *Reading) (*Summary, error) {
 	defer read.Release() // so that a large report does not fill the memory until it is committed
 	read.work.Resume()
@@ -63,8 +63,8 @@ func Store(ctx context.Context, tx *ent.Tx, of Target, read *Reading) (*Summary,
 	return summary, nil
 }
 
-// settle brings what was read up to now: names and ids of rules, and the evidence of what is stored. It returns the ids of rules that
-// the scan made.
+// settle brings what was read up to now: names and ids of rules, and the evidence of what is stored. It returns the ids
+// of rules that the scan made.
 func (s *session) settle(ctx context.Context, read *Reading) (fresh map[int64]bool, err error) {
 	if err := s.settleNames(ctx, read); err != nil {
 		return nil, fmt.Errorf("rule aliases: %w", err)

@@ -35,8 +35,8 @@ func (s *session) upgradeIdentities(ctx context.Context) error {
 	return upgradeProject(ctx, s.store, s.tx, s.deploymentID, s.project.ID)
 }
 
-// hasFindingsWithoutEvidence chooses projects. SQLite is told the index: where one project has most of all findings it would read the
-// table for any other, with the one writer in its hand.
+// hasFindingsWithoutEvidence chooses projects. SQLite is told the index: where one project has most of all findings it
+// would read the table for any other, with the one writer in its hand.
 func hasFindingsWithoutEvidence(s *entsql.Selector) {
 	s.Where(entsql.P(func(b *entsql.Builder) {
 		b.WriteString("EXISTS (SELECT 1 FROM findings AS entry")

@@ -231,8 +231,8 @@ func idsOf(changed []change) []int64 {
 	return ids
 }
 
-// writeFresh makes the findings that are new on this ref. Decisions that people took about the same ones on other refs come with
-// them, unless the scan only compares with a base.
+// writeFresh makes the findings that are new on this ref. Decisions that people took about the same ones on other refs
+// come with them, unless the scan only compares with a base.
 func (w *writer) writeFresh(ctx context.Context, fresh []*Result) error {
 	if len(fresh) == 0 {
 		return nil
@@ -291,7 +291,8 @@ func (w *writer) update(c change) *ent.Finding {
 	return row
 }
 
-// row sets what a scan knows about a finding that a scan, this one or an earlier one, saw first. The result has to stay as it is.
+// row sets what a scan knows about a finding that a scan, this one or an earlier one, saw first. The result has to stay
+// as it is.
 func (w *writer) row(i *Result, fingerprint string, firstSeenScanID, createdAt int64) *ent.Finding {
 	evidence, key := i.evidence.Encode(), i.evidence.Key()
 	row := &ent.Finding{

@@ -9,8 +9,8 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 )
 
-// createdPart is how many events of findings that a scan made are written at once, and crowdedPart while others want the processors of
-// the node.
+// createdPart is how many events of findings that a scan made are written at once, and crowdedPart while others want
+// the processors of the node.
 const createdPart, crowdedPart = 1000, 100
 
 // createdEvents writes the events of findings that a scan made; what they are read from follows.
@@ -18,7 +18,8 @@ const createdEvents = `INSERT INTO finding_events (deployment_id, finding_id, ki
 	SELECT deployment_id, id, CASE WHEN triage_state = '` + lifecycle.Untriaged + `' THEN 'created' ELSE 'triage_inherited' END, '', status,
 		COALESCE(triage_reason, ''), '', 'scan', first_seen_scan_id, first_seen_scan_id, created_at FROM `
 
-// PostgreSQL makes findings and their events in one statement: recordsCreated in front of the INSERT, and createdRecords behind it.
+// PostgreSQL makes findings and their events in one statement: recordsCreated in front of the INSERT, and
+// createdRecords behind it.
 const (
 	recordsCreated = "WITH made AS ("
 	createdRecords = " RETURNING id, deployment_id, triage_state, triage_reason, status, first_seen_scan_id, created_at) " + createdEvents + "made"

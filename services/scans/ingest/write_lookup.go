@@ -75,8 +75,8 @@ func (i *Result) foreignID() int64 {
 	return 0
 }
 
-// foreignContents reads the contents of findings of other refs that new ones are the same as, where they say more than the
-// report itself.
+// foreignContents reads the contents of findings of other refs that new ones are the same as, where they say more than
+// the report itself.
 func (w *writer) foreignContents(ctx context.Context, fresh []*Result) (map[int64]*storev1.FindingContent, error) {
 	var ids []int64
 	for _, i := range fresh {
@@ -87,8 +87,8 @@ func (w *writer) foreignContents(ctx context.Context, fresh []*Result) (map[int6
 	return w.contents(ctx, ids)
 }
 
-// keep takes over what others than scans have added to the stored content, and the id under which the finding is known. Neither
-// is part of the hash.
+// keep takes over what others than scans have added to the stored content, and the id under which the finding is known.
+// Neither is part of the hash.
 func (i *Result) keep(old *storev1.FindingContent) error {
 	verdict.Keep(old, i.Content)
 	return i.keepID(old)
@@ -102,8 +102,9 @@ func (i *Result) keepID(old *storev1.FindingContent) (err error) {
 	return err
 }
 
-// decisionsFor reads the latest decision about each finding that is new on this ref but known on another one, by name. A
-// provisional one, which automation took, does not come along; and nothing is decided about what a comparison with a base finds.
+// decisionsFor reads the latest decision about each finding that is new on this ref but known on another one, by name.
+// A provisional one, which automation took, does not come along; and nothing is decided about what a comparison with a
+// base finds.
 func (w *writer) decisionsFor(ctx context.Context, fresh []*Result) (map[string]*ent.Finding, error) {
 	var prints []string
 	for _, i := range fresh {

@@ -29,8 +29,8 @@ func (n naming) candidate() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// nameNew names the identities of results that no finding of this ref was joined to. A name belongs to one identity of the
-// project for ever, whatever became of its evidence.
+// nameNew names the identities of results that no finding of this ref was joined to. A name belongs to one identity of
+// the project for ever, whatever became of its evidence.
 func (w *writer) nameNew(ctx context.Context, batch []*Result) error {
 	var waiting []naming
 	for _, i := range batch {
@@ -92,9 +92,9 @@ func (w *writer) owners(ctx context.Context, waiting []naming) (map[storedKey][]
 	return owners, nil
 }
 
-// isReturn reports whether a new result is the identity that was named for just this evidence: the code is as it was then, while
-// findings of that name have gone on or away. It joins the result to it. It is not if that identity was met, merged into
-// another one or found by a report of another product, or if the result could be several findings.
+// isReturn reports whether a new result is the identity that was named for just this evidence: the code is as it was
+// then, while findings of that name have gone on or away. It joins the result to it. It is not if that identity was
+// met, merged into another one or found by a report of another product, or if the result could be several findings.
 func (n naming) isReturn(owners []*ent.Finding, scan *ent.Scan) bool {
 	g, name := n.matches, n.birthName
 	if n.try != 1 || g.taken[name] || len(g.considered[n.result]) > 0 {

@@ -15,9 +15,10 @@ const (
 	announcePatience = 2 * time.Second
 )
 
-// announce tells lists the time that the fresh findings of this import have while they are not committed (see ent.PendingImport). It
-// goes round the transaction, which takes it back when it is committed. Where it fails, lists are slower and nothing else, so
-// that an import does not; but the findings get another time then, because the announcement may be there all the same.
+// announce tells lists the time that the fresh findings of this import have while they are not committed (see
+// ent.PendingImport). It goes round the transaction, which takes it back when it is committed. Where it fails, lists
+// are slower and nothing else, so that an import does not; but the findings get another time then, because the
+// announcement may be there all the same.
 func (s *session) announce(ctx context.Context, fresh int) error {
 	current, ok := store.CurrentTransaction(ctx)
 	if !ok || !s.store.Postgres() || fresh < announceFrom {

@@ -43,7 +43,8 @@ func (w *writer) newMatch(id int64, rung string, m *storev1.FindingMatch) (*ent.
 		SetRung(rung).SetContent(content).SetAt(w.now), nil
 }
 
-// recogniseOld notes how a result was joined to a finding by evidence that is not exact, with all that is needed to take it back.
+// recogniseOld notes how a result was joined to a finding by evidence that is not exact, with all that is needed to
+// take it back.
 func (w *writer) recogniseOld(c change, before *storev1.FindingContent) (match *ent.FindingMatchCreate, reason string, err error) {
 	m := c.match(c.old.Fingerprint, before)
 	if c.old.Evidence != nil {
@@ -56,8 +57,8 @@ func (w *writer) recogniseOld(c change, before *storev1.FindingContent) (match *
 	return match, matchReason(c.rung(), m.Before, m.After, m.FromRef), err
 }
 
-// recogniseFresh notes which of the findings that were just made are the same as such of other refs by evidence that is not
-// exact, and which are new although others were near.
+// recogniseFresh notes which of the findings that were just made are the same as such of other refs by evidence that is
+// not exact, and which are new although others were near.
 func (w *writer) recogniseFresh(ctx context.Context, fresh []*Result, elsewhere map[int64]*storev1.FindingContent) error {
 	var noted []*Result
 	for _, i := range fresh {

@@ -11,8 +11,8 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 )
 
-// Rows of findings go round ent: a builder with its thirty setters costs as much as the insert. Whoever writes them holds the
-// project, which was read through ent and its policies, and every row names the deployment itself.
+// Rows of findings go round ent: a builder with its thirty setters costs as much as the insert. Whoever writes them
+// holds the project, which was read through ent and its policies, and every row names the deployment itself.
 
 // findingColumn is a column of findings and what a row has in it; nil is null.
 type findingColumn struct {
@@ -85,8 +85,8 @@ var fetched = []string{
 	finding.FieldMalicious, finding.FieldValidationState, finding.FieldHistorical,
 }
 
-// updateExisting makes an insert an upsert: the row that is there keeps its policy mode where the new one has none, and all that is
-// not fetched.
+// updateExisting makes an insert an upsert: the row that is there keeps its policy mode where the new one has none, and
+// all that is not fetched.
 var updateExisting = func() string {
 	var b strings.Builder
 	b.WriteString(` ON CONFLICT ("` + strings.Join([]string{
@@ -122,7 +122,8 @@ func (w *writer) insertSize(rows int) int {
 // crowded reports whether others want what the database works with: on SQLite it is the processors of this node.
 func (w *writer) crowded() bool { return !w.store.Postgres() && w.work.Crowded() }
 
-// insertFindings writes rows: new ones, or such that are there if updateExisting is behind the INSERT. See also recordsCreated.
+// insertFindings writes rows: new ones, or such that are there if updateExisting is behind the INSERT. See also
+// recordsCreated.
 func (w *writer) insertFindings(ctx context.Context, rows []*ent.Finding, before, behind string) error {
 	tx, ok := w.store.Tx(ctx)
 	if !ok {
@@ -171,8 +172,8 @@ const (
 	useOwn    = 'o'
 )
 
-// insertPlan says which columns rows have. Each parameter costs a call into the database, and most are equal in all rows of a
-// scan.
+// insertPlan says which columns rows have. Each parameter costs a call into the database, and most are equal in all
+// rows of a scan.
 type insertPlan struct {
 	uses []byte // by column
 	// shared are the values of the shared columns; args is used again.

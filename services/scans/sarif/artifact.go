@@ -10,8 +10,8 @@ import (
 type Artifact struct {
 	// Path is like that of results.
 	Path string
-	// Target says that the tool was asked to look at it (role analysisTarget, SARIF 3.24.6). Plain says that the file has no
-	// role at all: many tools list all files so, many others only those with results.
+	// Target says that the tool was asked to look at it (role analysisTarget, SARIF 3.24.6). Plain says that the file has
+	// no role at all: many tools list all files so, many others only those with results.
 	Target, Plain bool
 	// Hash is "name:digest" of the file's content by the best algorithm that the run has, or empty.
 	Hash string
@@ -124,6 +124,6 @@ func (run *Run) RulesComplete() bool {
 	return true
 }
 
-// Failed are the files and the rules that error-level notifications of an otherwise successful run name: what is missing there
-// need not be gone.
+// Failed are the files and the rules that error-level notifications of an otherwise successful run name: what is
+// missing there need not be gone.
 func (run *Run) Failed() (files, rules []string) { return run.failedFiles, run.failedRules }

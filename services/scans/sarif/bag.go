@@ -10,8 +10,9 @@ import (
 	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
-// bag is a property bag (SARIF 3.8): free-form, so a value of any type in it is accepted and read as far as it makes sense.
-// Only known names are kept. Some tools, and a rule's metadata turned into properties, use several names for one thing.
+// bag is a property bag (SARIF 3.8): free-form, so a value of any type in it is accepted and read as far as it makes
+// sense. Only known names are kept. Some tools, and a rule's metadata turned into properties, use several names for one
+// thing.
 type bag struct {
 	SecuritySeverity loose `json:"security-severity"`
 	Precision        loose `json:"precision"`
@@ -99,8 +100,8 @@ func first(all ...loose) string {
 	return ""
 }
 
-// securitySeverity reads the CVSS-like score, a string by convention and a number with some tools. It answers a severity, or ""
-// where the score says nothing: absent, not a number, 0.0 or out of range.
+// securitySeverity reads the CVSS-like score, a string by convention and a number with some tools. It answers a
+// severity, or "" where the score says nothing: absent, not a number, 0.0 or out of range.
 func (b *bag) securitySeverity() string {
 	score, err := strconv.ParseFloat(first(b.SecuritySeverity), 64)
 	switch {

@@ -11,7 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// describe says why a value could not be decoded: the field, what it is and what is allowed. It never repeats the value itself.
+// describe says why a value could not be decoded: the field, what it is and what is allowed. It never repeats the value
+// itself.
 func describe(err error) string {
 	var semantic *json.SemanticError
 	if !errors.As(err, &semantic) {
@@ -100,5 +101,6 @@ func cut(s string, max int) string {
 	return s[:keep] + mark
 }
 
-// oneLine collapses all white space, for texts that stand in a list. The copy lets go of the original, which may be mostly space.
+// oneLine collapses all white space, for texts that stand in a list. The copy lets go of the original, which may be
+// mostly space.
 func oneLine(s string) string { return strings.Clone(strings.Join(strings.Fields(s), " ")) }

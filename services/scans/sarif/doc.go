@@ -1,14 +1,14 @@
 // Package sarif reads SARIF 2.1.0 reports of any size in flat memory.
 //
-// A report is read in two passes over one [io.ReadSeeker]. [Open] is the first: it checks the syntax of the whole file, reads
-// everything but the results (rules may follow the results in key order), and counts the results of each run. [Report.Results]
-// is the second: it streams the results in file order and gives each one either to yield or, with a reason, to skip. So a broken
-// file is refused before the first result is seen, and no result is ever dropped silently.
+// A report is read in two passes over one [io.ReadSeeker]. [Open] is the first: it checks the syntax of the whole file,
+// reads everything but the results (rules may follow the results in key order), and counts the results of each run.
+// [Report.Results] is the second: it streams the results in file order and gives each one either to yield or, with a
+// reason, to skip. So a broken file is refused before the first result is seen, and no result is ever dropped silently.
 //
-// The reader is lenient, because real tools do not keep to the schema: a byte order mark, null for an array, unknown fields, a
-// missing $schema and invalid UTF-8 are all accepted. What is wrong in one place rejects only that place: a result of wrong
-// types is skipped, a run without a tool name is rejected, and only broken JSON, another format or an exceeded [Limits] value
-// refuses the report.
+// The reader is lenient, because real tools do not keep to the schema: a byte order mark, null for an array, unknown
+// fields, a missing $schema and invalid UTF-8 are all accepted. What is wrong in one place rejects only that place: a
+// result of wrong types is skipped, a run without a tool name is rejected, and only broken JSON, another format or an
+// exceeded [Limits] value refuses the report.
 //
 // Decisions where the specification leaves room:
 //

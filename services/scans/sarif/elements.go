@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// elements reads the values of an array that has been read as JSON before: where each ends is all there is to find out, so that
-// it is taken apart only once.
+// elements reads the values of an array that has been read as JSON before: where each ends is all there is to find out,
+// so that it is taken apart only once.
 type elements struct {
 	in *bufio.Reader
 	// most is how many bytes of a value are kept.
@@ -22,8 +22,8 @@ func newElements(src io.Reader, limits Limits) (*elements, error) {
 	return e, err
 }
 
-// next returns the next value, valid until the call after. ok is false, and there is nothing of the value, where it is too large.
-// Behind the last one the error is io.EOF.
+// next returns the next value, valid until the call after. ok is false, and there is nothing of the value, where it is
+// too large. Behind the last one the error is io.EOF.
 func (e *elements) next() (value []byte, ok bool, err error) {
 	first, err := e.start()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// SyntaxError says where a report stops being JSON. Offset is in bytes from the start of the file, Line and Column are 1-based
-// and Column counts bytes.
+// SyntaxError says where a report stops being JSON. Offset is in bytes from the start of the file, Line and Column are
+// 1-based and Column counts bytes.
 type SyntaxError struct {
 	Offset, Line, Column int64
 	// Within is the JSON pointer of the value that was being read, or empty at the top.

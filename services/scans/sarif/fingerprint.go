@@ -14,8 +14,8 @@ const matchBasedKey = "matchBasedId/v1"
 // maxFingerprint is where a fingerprint is replaced by its hash: some tools put whole messages there.
 const maxFingerprint = 512
 
-// fingerprints chooses what to recognise a result by: the match-based id by itself, and the best other one as "name:value". Of
-// the partial fingerprints only the line hash is one; gitleaks writes names, mails and dates there.
+// fingerprints chooses what to recognise a result by: the match-based id by itself, and the best other one as
+// "name:value". Of the partial fingerprints only the line hash is one; gitleaks writes names, mails and dates there.
 func fingerprints(w *wireResult) (matchBased, tool string) {
 	if value := usable(w.Fingerprints[matchBasedKey]); value != "" {
 		matchBased = value
@@ -65,7 +65,8 @@ func fingerprintVersion(name string) int {
 	return n
 }
 
-// historicalCommit is the commit in which gitleaks found a secret when it searched the history; the file may be gone since.
+// historicalCommit is the commit in which gitleaks found a secret when it searched the history; the file may be gone
+// since.
 func historicalCommit(w *wireResult) string {
 	commit := strings.TrimSpace(w.PartialFingerprints["commitSha"])
 	if len(commit) < 7 || len(commit) > 64 || strings.Trim(commit, "0123456789abcdefABCDEF") != "" {

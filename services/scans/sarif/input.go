@@ -14,8 +14,8 @@ type nesting struct {
 	inString, escaped bool
 }
 
-// pass goes through b, no farther than behind the end of the outermost string, array or object, and says how many bytes that are.
-// Most of a report is strings, which it passes over.
+// pass goes through b, no farther than behind the end of the outermost string, array or object, and says how many bytes
+// that are. Most of a report is strings, which it passes over.
 func (n *nesting) pass(b []byte) int {
 	quote, escape := -1, -1 // the next ones, where they are known
 	for i := 0; i < len(b); i++ {
@@ -47,7 +47,8 @@ func (n *nesting) pass(b []byte) int {
 	return len(b)
 }
 
-// next is where c is in b, at i or behind it; len(b) if it is not. It looks for it only if the known place is in front of i.
+// next is where c is in b, at i or behind it; len(b) if it is not. It looks for it only if the known place is in front
+// of i.
 func next(b []byte, i, known int, c byte) int {
 	if known >= i {
 		return known
@@ -58,8 +59,8 @@ func next(b []byte, i, known int, c byte) int {
 	return len(b)
 }
 
-// meter sits between the file and the decoder in the first pass. It bounds total size and nesting on the raw bytes, before the
-// decoder recurses into them, and makes a long read cancellable.
+// meter sits between the file and the decoder in the first pass. It bounds total size and nesting on the raw bytes,
+// before the decoder recurses into them, and makes a long read cancellable.
 type meter struct {
 	ctx      context.Context
 	src      io.Reader
@@ -118,8 +119,8 @@ func (b *budget) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// sniff looks at the first bytes, says how many of them are a byte order mark, and refuses encodings that only look like
-// broken JSON otherwise.
+// sniff looks at the first bytes, says how many of them are a byte order mark, and refuses encodings that only look
+// like broken JSON otherwise.
 func sniff(src io.ReadSeeker) (int64, error) {
 	if _, err := src.Seek(0, io.SeekStart); err != nil {
 		return 0, fmt.Errorf("rewind the report: %w", err)

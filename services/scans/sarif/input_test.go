@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMeterFollowsStrings compares the meter, on text in pieces of any size, with a walk byte by byte: a bracket that it takes for a
-// part of a string would let a report recurse as deeply as it likes.
+// TestMeterFollowsStrings compares the meter, on text in pieces of any size, with a walk byte by byte: a bracket that
+// it takes for a part of a string would let a report recurse as deeply as it likes.
 func TestMeterFollowsStrings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{`"`, `\`, `\"`, `\\`, "[", "]", "{", "}", "word", " "})).Draw(t, "text"), "")

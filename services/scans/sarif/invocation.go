@@ -114,8 +114,8 @@ func (r *reader) failure(inv *invocation, n *wireNotification) {
 	}
 }
 
-// confined reports whether all errors of an invocation that says it was successful are about files and rules that it names, and
-// notes these.
+// confined reports whether all errors of an invocation that says it was successful are about files and rules that it
+// names, and notes these.
 func (run *Run) confined(inv *invocation) bool {
 	if !inv.successful || inv.unplaced > 0 {
 		return false
@@ -164,14 +164,14 @@ func (run *Run) judge() {
 	}
 }
 
-// onlyUnusedDirectives knows ESLint's formatter, which says executionSuccessful: false for as little as a warning about an unused
-// disable comment in a complete run. A file that it could not parse is an error-level notification.
+// onlyUnusedDirectives knows ESLint's formatter, which says executionSuccessful: false for as little as a warning about
+// an unused disable comment in a complete run. A file that it could not parse is an error-level notification.
 func (run *Run) onlyUnusedDirectives(inv *invocation) bool {
 	return strings.EqualFold(run.Tool.Name, "eslint") && inv.configuration.others > 0 && inv.configuration.errors == 0
 }
 
-// overrideFor is the severity that the invocation of a result configured for its rule, or "". A result that names no invocation
-// belongs to the first.
+// overrideFor is the severity that the invocation of a result configured for its rule, or "". A result that names no
+// invocation belongs to the first.
 func (run *Run) overrideFor(w *wireResult, rule *Rule) string {
 	index := 0
 	if w.Provenance != nil && w.Provenance.InvocationIndex != nil && *w.Provenance.InvocationIndex >= 0 {

@@ -14,8 +14,8 @@ type Limits struct {
 	MaxRules int
 	// MaxResults is the number of results of one run. More rejects the run.
 	MaxResults int
-	// MaxResultBytes is the size of one result, rule or other single value in bytes. A larger result is skipped, a larger rule
-	// is left out with a warning.
+	// MaxResultBytes is the size of one result, rule or other single value in bytes. A larger result is skipped, a larger
+	// rule is left out with a warning.
 	MaxResultBytes int64
 	// MaxTokenBytes is the size of one JSON string or number in bytes. More refuses the report, since a token cannot be
 	// skipped without holding it.

@@ -14,8 +14,8 @@ var (
 	escaped    = regexp.MustCompile(`\\([\\\[\]])`)
 )
 
-// message renders the text of a result: its own text, else one of the tables by id, else what is known of the rule, so that it is
-// never empty. It is of any length yet.
+// message renders the text of a result: its own text, else one of the tables by id, else what is known of the rule, so
+// that it is never empty. It is of any length yet.
 func (run *Run) message(w *wireResult, rule *Rule) string {
 	var m wireMessage
 	if w.Message != nil {
@@ -71,8 +71,8 @@ func arguments(text string, args []string) string {
 	})
 }
 
-// links replaces embedded links by their text. A number is a link only if the result has that location, so that the code
-// "table[i](0)" stays what it is; and only a text with links has escaped brackets.
+// links replaces embedded links by their text. A number is a link only if the result has that location, so that the
+// code "table[i](0)" stays what it is; and only a text with links has escaped brackets.
 func links(text string, w *wireResult) string {
 	if !strings.Contains(text, "](") {
 		return text

@@ -12,7 +12,8 @@ type Package struct {
 	Name, Version string
 	// FixedVersion is the version, or the comma-separated versions, without the vulnerability.
 	FixedVersion string
-	// Ecosystem is one of npm, pypi, gomod, cargo, maven, gem, composer, nuget, pub, swiftpm, hex (the API's words), or empty.
+	// Ecosystem is one of npm, pypi, gomod, cargo, maven, gem, composer, nuget, pub, swiftpm, hex (the API's words), or
+	// empty.
 	Ecosystem string
 	// AdvisoryID is the identifier of the vulnerability: a CVE where one is known, else GHSA, GO, RUSTSEC and so on.
 	AdvisoryID string
@@ -37,7 +38,8 @@ var (
 	advisoryID = regexp.MustCompile(`(?i)\b(?:GHSA(?:-[0-9a-z]{4}){3}|(?:GO|PYSEC|RUSTSEC|OSV|SNYK|MAL|DSA|DLA|USN|ALAS|TEMP|GMS|NSWG|SNYK-[A-Z]+)-[0-9A-Z][0-9A-Z.-]*\d)\b`)
 )
 
-// packageOf reads the dependency from properties first, then from the texts that known tools write; nil if nothing names one.
+// packageOf reads the dependency from properties first, then from the texts that known tools write; nil if nothing
+// names one.
 func packageOf(w *wireResult, rule *Rule, message, file string) *Package {
 	p := &Package{
 		Name:         first(w.Properties.PackageName),

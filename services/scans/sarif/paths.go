@@ -75,8 +75,8 @@ func (p *pathResolver) addRoot(dir string) {
 	}
 }
 
-// resolve gives the path of a location: relative where possible, with forward slashes, percent-decoded. Empty means that the
-// result names no file.
+// resolve gives the path of a location: relative where possible, with forward slashes, percent-decoded. Empty means
+// that the result names no file.
 func (p *pathResolver) resolve(loc *wireArtifactLocation) (string, error) {
 	if loc == nil {
 		return "", nil

@@ -80,8 +80,8 @@ const (
 	maxCandidates = 200
 )
 
-// candidates are the parts of a snippet that may be the secret: the whole, each line, what is quoted or assigned, and every word
-// that mixes letters and digits.
+// candidates are the parts of a snippet that may be the secret: the whole, each line, what is quoted or assigned, and
+// every word that mixes letters and digits.
 func candidates(snippet string) []string {
 	var found []string
 	add := func(s string) {
@@ -119,7 +119,8 @@ func isSeparator(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`=:,;()[]
 // Redactor removes secrets from texts of a finding that came in another format than SARIF.
 type Redactor struct{ redactor redactor }
 
-// NewRedactor takes the code that may hold the secret, as far as it is known. Without a key, redacted code looks all the same.
+// NewRedactor takes the code that may hold the secret, as far as it is known. Without a key, redacted code looks all
+// the same.
 func NewRedactor(key []byte, code ...string) Redactor { return Redactor{newRedactor(key, code...)} }
 
 // Text removes the secret, and whatever looks like a well-known kind of token.

@@ -29,16 +29,16 @@ type options struct {
 	redactionKey []byte
 }
 
-// WithCheckoutRoot names the absolute directory or file URI that the repository was checked out to when the tool ran. It wins
-// over what the report says (SARIF 3.14.14).
+// WithCheckoutRoot names the absolute directory or file URI that the repository was checked out to when the tool ran.
+// It wins over what the report says (SARIF 3.14.14).
 func WithCheckoutRoot(root string) Option { return func(o *options) { o.checkoutRoot = root } }
 
-// WithProduct sets the product of all runs ([vocabulary.SAST], [vocabulary.SCA] or [vocabulary.Secrets]) instead of deriving it from the
-// tool. vocabulary.Secrets turns redaction on. An empty product changes nothing.
+// WithProduct sets the product of all runs ([vocabulary.SAST], [vocabulary.SCA] or [vocabulary.Secrets]) instead of
+// deriving it from the tool. vocabulary.Secrets turns redaction on. An empty product changes nothing.
 func WithProduct(product string) Option { return func(o *options) { o.product = product } }
 
-// WithRedactionKey makes redacted snippets tell two secrets apart, by a keyed hash (HMAC-SHA256) of the secret: a plain hash of
-// a short password could be guessed. Without a key every secret becomes the same text.
+// WithRedactionKey makes redacted snippets tell two secrets apart, by a keyed hash (HMAC-SHA256) of the secret: a plain
+// hash of a short password could be guessed. Without a key every secret becomes the same text.
 func WithRedactionKey(key []byte) Option { return func(o *options) { o.redactionKey = key } }
 
 // reader is the state of the first pass.
@@ -49,10 +49,11 @@ type reader struct {
 	meta   int64 // bytes of rules, taxonomies and artifacts kept so far, of all runs
 }
 
-// Open reads everything but the results of the report in src, checks its syntax to the end and counts the results. src has to
-// stay open and unchanged for [Report.Results]; it is read from its start, wherever it stands.
+// Open reads everything but the results of the report in src, checks its syntax to the end and counts the results. src
+// has to stay open and unchanged for [Report.Results]; it is read from its start, wherever it stands.
 //
-// The error is a [*SyntaxError], [*FormatError] or [*LimitError] where the report is at fault, otherwise one of src or ctx.
+// The error is a [*SyntaxError], [*FormatError] or [*LimitError] where the report is at fault, otherwise one of src or
+// ctx.
 func Open(ctx context.Context, src io.ReadSeeker, limits Limits, opts ...Option) (*Report, error) {
 	report := &Report{src: src, limits: limits.withDefaults()}
 	for _, opt := range opts {

@@ -154,7 +154,8 @@ func baseline(state string) string {
 	return ""
 }
 
-// productFor lets the rules of a dependency scanner that finds other things, too, say so; a product set by the caller stands.
+// productFor lets the rules of a dependency scanner that finds other things, too, say so; a product set by the caller
+// stands.
 func (run *Run) productFor(rule *Rule, o options) string {
 	if run.rulesSayProduct(o) && rule.product != "" {
 		return rule.product
@@ -201,7 +202,8 @@ func (run *Run) rule(w *wireResult) (*Rule, string) {
 
 const maxStubs = 10_000
 
-// ruleByID looks in the named component first, then in all, and then for the rule that the id is a part of (SARIF 3.27.5).
+// ruleByID looks in the named component first, then in all, and then for the rule that the id is a part of (SARIF
+// 3.27.5).
 func (run *Run) ruleByID(id string, ref *wireComponentRef) *Rule {
 	for name := id; name != ""; {
 		if c := run.component(ref); ref != nil && c != nil && c.byID[name] != nil {

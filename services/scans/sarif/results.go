@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Results streams all results in file order. For each one exactly one of yield and skip is called; an error of theirs ends the
-// stream and is returned as it is. A *Result may be kept. The results of a rejected run all go to skip.
+// Results streams all results in file order. For each one exactly one of yield and skip is called; an error of theirs
+// ends the stream and is returned as it is. A *Result may be kept. The results of a rejected run all go to skip.
 //
 // It may be called again, but not at the same time: the source is shared.
 func (r *Report) Results(ctx context.Context, yield func(*Result) error, skip func(Skip) error) error {

@@ -10,8 +10,8 @@ import (
 type Rule struct {
 	// ID is the rule's id as written; Name its display name, or the id.
 	ID, Name string
-	// Message is the short description (the full one where the short one is missing or only repeats the id), one line of at
-	// most 1,024 bytes. It may be empty.
+	// Message is the short description (the full one where the short one is missing or only repeats the id), one line of
+	// at most 1,024 bytes. It may be empty.
 	Message string
 	// Help is the help text, at most 8 KiB, or empty. HelpURI is shown, never fetched.
 	Help, HelpURI string
@@ -31,7 +31,8 @@ type Rule struct {
 	OWASPNames []string
 	// Tags are the rule's tags as written, at most 50.
 	Tags []string
-	// FormerIDs are ids under which earlier versions of the tool reported the rule (deprecatedIds, SARIF 3.49.5), at most 50.
+	// FormerIDs are ids under which earlier versions of the tool reported the rule (deprecatedIds, SARIF 3.49.5), at most
+	// 50.
 	FormerIDs []string
 	// Stub says that the report does not declare this rule: only its id is known.
 	Stub bool

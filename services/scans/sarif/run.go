@@ -31,8 +31,8 @@ type Run struct {
 	AutomationCategory string
 	// Revision and Branch are what the report says it looked at (versionControlProvenance), or empty.
 	Revision, Branch string
-	// Succeeded is false if the missing of a result does not mean that it is gone: an invocation failed, has an error-level
-	// notification about its execution, or the run has no results property at all (SARIF 3.14.23).
+	// Succeeded is false if the missing of a result does not mean that it is gone: an invocation failed, has an
+	// error-level notification about its execution, or the run has no results property at all (SARIF 3.14.23).
 	Succeeded bool
 	// Results is the number of results in the file.
 	Results int
@@ -87,7 +87,8 @@ func (run *Run) reject(format string, args ...any) {
 	}
 }
 
-// Rules are the rules that the run declares, of the driver and its extensions. Many tools declare only those that matched.
+// Rules are the rules that the run declares, of the driver and its extensions. Many tools declare only those that
+// matched.
 func (run *Run) Rules() []*Rule {
 	var all []*Rule
 	for _, c := range run.components() {
@@ -159,7 +160,8 @@ func (r *reader) runMember(run *Run, name string) error {
 	return r.skip()
 }
 
-// optional reads a part without which the run is still good: what is wrong with it becomes a warning. Its size counts as kept.
+// optional reads a part without which the run is still good: what is wrong with it becomes a warning. Its size counts
+// as kept.
 func (r *reader) optional(run *Run, name string, out any) error {
 	v, ok, err := r.value()
 	switch {
@@ -189,8 +191,8 @@ func (r *reader) provenance(run *Run) error {
 	return err
 }
 
-// countResults counts and checks the results and remembers where they are for the second pass. A repeated name is read again:
-// JSON leaves its meaning open, and counting both loses nothing.
+// countResults counts and checks the results and remembers where they are for the second pass. A repeated name is read
+// again: JSON leaves its meaning open, and counting both loses nothing.
 func (r *reader) countResults(run *Run) error {
 	switch k := r.kind(); k {
 	case 'n':

@@ -48,7 +48,8 @@ func (run *Run) severityOf(w *wireResult, rule *Rule) string {
 	return vocabulary.SeverityMedium
 }
 
-// isUndecided tells the kinds for which the tool could not decide, and a person has to, from those that passed or failed.
+// isUndecided tells the kinds for which the tool could not decide, and a person has to, from those that passed or
+// failed.
 func isUndecided(kind string) bool {
 	return strings.EqualFold(kind, "open") || strings.EqualFold(kind, "review")
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// decodeOptions is the leniency that real reports need. Without the tracking of duplicate names the decoder is flat, too.
+// decodeOptions is the leniency that real reports need. Without the tracking of duplicate names the decoder is flat,
+// too.
 var decodeOptions = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 // stream walks JSON with bounded memory: no value is buffered beyond the size allowed for it.
@@ -39,7 +40,8 @@ func (s *stream) token() (jsontext.Token, error) {
 	return s.dec.ReadToken()
 }
 
-// value reads one whole value, valid until the next read. A value over the size limit is passed over and gives ok false.
+// value reads one whole value, valid until the next read. A value over the size limit is passed over and gives ok
+// false.
 func (s *stream) value() (v jsontext.Value, ok bool, err error) {
 	s.allow(s.limits.MaxResultBytes)
 	v, err = s.dec.ReadValue()
@@ -84,7 +86,8 @@ func (s *stream) object(member func(name string) error) error {
 	}
 }
 
-// array calls element for each element of the array that comes next; element has to consume it. A null is an empty array.
+// array calls element for each element of the array that comes next; element has to consume it. A null is an empty
+// array.
 func (s *stream) array(element func(i int) error) error {
 	if open, err := s.token(); err != nil || open.Kind() == 'n' {
 		return err

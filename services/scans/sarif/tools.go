@@ -48,7 +48,8 @@ func productOf(slug string) string {
 	return vocabulary.SAST
 }
 
-// ruleProduct tells what a rule of a tool that does several jobs is for (Trivy tags its rules so); "" if the rule does not say.
+// ruleProduct tells what a rule of a tool that does several jobs is for (Trivy tags its rules so); "" if the rule does
+// not say.
 func ruleProduct(tags []string) string {
 	for _, tag := range tags {
 		switch strings.ToLower(tag) {

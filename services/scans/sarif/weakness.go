@@ -15,7 +15,8 @@ var knownCategories = map[string]bool{
 	"portability": true, "caching": true, "compatibility": true, "style": true,
 }
 
-// category makes a word of free text: "Possible Security Vulnerability" (ESLint) is security, "Best Practices" best-practices.
+// category makes a word of free text: "Possible Security Vulnerability" (ESLint) is security, "Best Practices"
+// best-practices.
 func category(property string, tags []string) string {
 	word := strings.Join(strings.FieldsFunc(strings.ToLower(property), func(r rune) bool {
 		return r == ' ' || r == '_' || r == '-' || r == '/' || r == '\t'

@@ -7,8 +7,8 @@ import (
 
 // The wire types hold the parts of the format that are used, and nothing else: the decoder passes over the rest.
 
-// keptItems is how many elements of a list inside one value are kept; the rest is passed over. It stops a few megabytes of
-// "{}," from becoming hundreds of megabytes of structs. GitHub keeps 100 locations of a result.
+// keptItems is how many elements of a list inside one value are kept; the rest is passed over. It stops a few megabytes
+// of "{}," from becoming hundreds of megabytes of structs. GitHub keeps 100 locations of a result.
 const keptItems = 1000
 
 // capped is a list of which the first keptItems elements are kept. null is an empty list.

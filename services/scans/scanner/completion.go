@@ -30,7 +30,8 @@ var keptStats = map[string]bool{
 	"engine_requested": true, "findings_by_product": true, "supply_chain_stats": true,
 }
 
-// ReadCompletion reads what POST …/complete carries, and passes dependencies to emit. Its errors are those of [ReadResults].
+// ReadCompletion reads what POST …/complete carries, and passes dependencies to emit. Its errors are those of
+// [ReadResults].
 func ReadCompletion(ctx context.Context, src io.Reader, limits Limits, emit func(*storev1.ScannerFrame) error) (Completion, error) {
 	doc, out := newDocument(ctx, src, limits), Completion{Stats: map[string]any{}}
 	err := doc.whole(func(name string) error {

@@ -63,8 +63,8 @@ func withoutCredentials(url string) string {
 	return scheme + "://" + host + path
 }
 
-// lockfiles reads the dependencies of each lockfile. A large one makes several frames. A first one without a path says that
-// the scanner looked for lockfiles, even where it found none.
+// lockfiles reads the dependencies of each lockfile. A large one makes several frames. A first one without a path says
+// that the scanner looked for lockfiles, even where it found none.
 func lockfiles(doc *document, emit func(*storev1.ScannerFrame) error) error {
 	if doc.kind() != '{' {
 		return doc.skip()

@@ -128,8 +128,8 @@ func (w *wireFinding) sensitive(f *storev1.ScannerFinding, o Options) bool {
 	return m.Product == vocabulary.Secrets || sarif.Sensitive(f.GetCheckId(), m.Tags)
 }
 
-// redact removes secrets. Code of the file is left out whole: where in it the secret is, only the tool knows. The message is
-// the rule's own where it is known, without what the scanner filled in.
+// redact removes secrets. Code of the file is left out whole: where in it the secret is, only the tool knows. The
+// message is the rule's own where it is known, without what the scanner filled in.
 func (w *wireFinding) redact(f *storev1.ScannerFinding, o Options) {
 	redactor := sarif.NewRedactor(o.RedactionKey, append(codeOf(w.Trace), w.FixedLines...)...)
 	f.FixedLines, f.DataflowTrace = nil, nil

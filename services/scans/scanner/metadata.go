@@ -10,8 +10,8 @@ import (
 	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
-// Metadata is what a rule's metadata says that has a meaning here. The server plants some of it in the rules that it hands
-// out, and the scanner sends all of it back with every finding.
+// Metadata is what a rule's metadata says that has a meaning here. The server plants some of it in the rules that it
+// hands out, and the scanner sends all of it back with every finding.
 type Metadata struct {
 	// Product is sast, sca or secrets; empty where the rule does not say.
 	Product string

@@ -47,9 +47,9 @@ type results struct {
 	unusable int
 }
 
-// ReadResults reads what POST …/results carries, and passes findings, dependencies and, at the end, the coverage to emit.
-// Whatever is unknown is passed over, and so is the field token, which holds a credential. Errors are [SyntaxError],
-// [LimitError], and those of src and emit.
+// ReadResults reads what POST …/results carries, and passes findings, dependencies and, at the end, the coverage to
+// emit. Whatever is unknown is passed over, and so is the field token, which holds a credential. Errors are
+// [SyntaxError], [LimitError], and those of src and emit.
 func ReadResults(ctx context.Context, src io.Reader, o Options, emit func(*storev1.ScannerFrame) error) (Summary, error) {
 	r := &results{doc: newDocument(ctx, src, o.Limits), options: o, emit: emit, coverage: &storev1.ScannerCoverage{}, rules: map[string]int{}}
 	if err := r.doc.whole(r.member); err != nil {

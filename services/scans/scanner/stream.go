@@ -23,8 +23,8 @@ type Limits struct {
 	MaxTextBytes int64
 	// MaxPathBytes is the size of all paths and rule ids together, which are held in memory.
 	MaxPathBytes int64
-	// MaxRules is how many rules findings may name, and MaxRuleBytes the size of their ids and metadata, which whoever stores the
-	// findings holds in memory.
+	// MaxRules is how many rules findings may name, and MaxRuleBytes the size of their ids and metadata, which whoever
+	// stores the findings holds in memory.
 	MaxRules     int
 	MaxRuleBytes int64
 }
@@ -140,8 +140,8 @@ func (d *document) object(member func(name string) error) error {
 	return err
 }
 
-// array calls element for each element of the array that comes next; element has to consume it. A null is an empty array;
-// anything else is passed over.
+// array calls element for each element of the array that comes next; element has to consume it. A null is an empty
+// array; anything else is passed over.
 func (d *document) array(element func(i int) error) error {
 	if d.kind() != '[' {
 		return d.skip()

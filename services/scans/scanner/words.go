@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The types of this file read a value leniently: scanners of different ages write the same field as a number, as a string or
-// as null, and one odd field is no reason to lose a finding.
+// The types of this file read a value leniently: scanners of different ages write the same field as a number, as a
+// string or as null, and one odd field is no reason to lose a finding.
 
 // text is a string, or a number as it is written; anything else is empty.
 type text string

@@ -38,7 +38,8 @@ type Limits struct {
 	Timeout time.Duration
 	// Pack is the size of Git's pack in bytes; 0 is 512 MiB.
 	Pack int64
-	// Refs is the size of the host's list of refs in bytes, all of which is read into memory; 0 is 64 MiB, a million of them.
+	// Refs is the size of the host's list of refs in bytes, all of which is read into memory; 0 is 64 MiB, a million of
+	// them.
 	Refs int64
 	// Inflated is the size of everything in it in bytes; 0 is 2 GiB.
 	Inflated int64
@@ -91,8 +92,8 @@ type Checkout struct {
 // Close removes what was received.
 func (c *Checkout) Close() error { return os.RemoveAll(c.dir) }
 
-// Fetch receives the commit that a ref points to: a branch, a tag, a full ref, a full commit hash, or the default branch
-// for "". It works in a new directory under dir. Every error is an [*Error] or that of the caller's context.
+// Fetch receives the commit that a ref points to: a branch, a tag, a full ref, a full commit hash, or the default
+// branch for "". It works in a new directory under dir. Every error is an [*Error] or that of the caller's context.
 func Fetch(ctx context.Context, guard *egress.Guard, source Source, ref, dir string, limits Limits) (_ *Checkout, err error) {
 	limits = limits.withDefaults()
 	caller := ctx

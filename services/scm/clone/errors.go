@@ -61,8 +61,8 @@ func explain(caller context.Context, err error, connection *confined) error {
 	return explainAnswer(err, connection != nil && connection.firstFailure() != nil)
 }
 
-// explainAnswer explains the status of an answer, or one that cannot be read; failed is true when there was none, or not
-// all of it.
+// explainAnswer explains the status of an answer, or one that cannot be read; failed is true when there was none, or
+// not all of it.
 func explainAnswer(err error, failed bool) error {
 	var status statusError
 	if errors.As(err, &status) {

@@ -29,8 +29,8 @@ type File struct {
 	hash     plumbing.Hash
 }
 
-// Files calls visit for each regular file, in Git's order of paths; links and submodules are none. It ends with the first
-// error.
+// Files calls visit for each regular file, in Git's order of paths; links and submodules are none. It ends with the
+// first error.
 func (c *Checkout) Files(ctx context.Context, visit func(File) error) error {
 	w := walk{checkout: c, visit: visit}
 	return w.directory(ctx, c.tree, "", 0)

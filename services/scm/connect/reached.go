@@ -8,11 +8,11 @@ import (
 	"github.com/palisade/palisade/ent"
 )
 
-// Reached finds of connections, in the order of their ids, the one with the innermost namespace that a project's repository
-// is in, and the repository's name at that host ("acme/web"). Without one, why says what is missing and who mends it.
-// It is the one check of what a deployment's credential is used for: the repository is what a synchronisation or an
-// administrator has bound to the project. The project's name and the URL that an upload gave say nothing, for whoever may
-// upload chooses them.
+// Reached finds of connections, in the order of their ids, the one with the innermost namespace that a project's
+// repository is in, and the repository's name at that host ("acme/web"). Without one, why says what is missing and who
+// mends it. It is the one check of what a deployment's credential is used for: the repository is what a synchronisation
+// or an administrator has bound to the project. The project's name and the URL that an upload gave say nothing, for
+// whoever may upload chooses them.
 func Reached(configs []*ent.ScmConfig, row *ent.Project) (config *ent.ScmConfig, repository, why string) {
 	if row.RepositoryURL == "" {
 		return nil, "", fmt.Sprintf("the project %s is bound to no repository, and what an upload names is not trusted: "+

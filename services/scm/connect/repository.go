@@ -13,8 +13,9 @@ import (
 	"github.com/palisade/palisade/services/scm/host"
 )
 
-// Repository says where the code of a project is, and with which credential it is read. Errors: ent's for a project that
-// there is not, and a [*clone.Error] for one whose host is not connected or fails. With an application it calls the host.
+// Repository says where the code of a project is, and with which credential it is read. Errors: ent's for a project
+// that there is not, and a [*clone.Error] for one whose host is not connected or fails. With an application it calls
+// the host.
 func (c *Hosts) Repository(ctx context.Context, projectID int64) (clone.Source, error) {
 	row, err := c.store.Reader.Project.Query().Where(project.ID(projectID)).Only(ctx)
 	if err != nil {

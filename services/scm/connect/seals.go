@@ -53,8 +53,8 @@ func (s Seals) Open(table, what string, deploymentID, id int64, sealed []byte) (
 	return string(plain), nil
 }
 
-// WebhookSecrets opens the secrets with which a host may have signed a call that arrives now: the row's own, and the one
-// before it for a while after the rotation (rotatedAt in microseconds; nil when there was none).
+// WebhookSecrets opens the secrets with which a host may have signed a call that arrives now: the row's own, and the
+// one before it for a while after the rotation (rotatedAt in microseconds; nil when there was none).
 func (s Seals) WebhookSecrets(table string, deploymentID, id int64, current, previous []byte, rotatedAt *int64) ([]string, error) {
 	sealed := [][]byte{current}
 	if rotatedAt != nil && time.Since(store.Time(*rotatedAt)) < secretGrace {

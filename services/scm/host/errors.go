@@ -65,8 +65,8 @@ func Is(err error, kind Kind) bool {
 // errForeign is the transport's: the host sent us elsewhere.
 var errForeign = errors.New("the host led to another address")
 
-// connection explains an error that is not an answer of the host: no time, no connection, or no JSON. A time-out reads like
-// a refused connection, because who may choose the URL must not learn which ports of a network are open.
+// connection explains an error that is not an answer of the host: no time, no connection, or no JSON. A time-out reads
+// like a refused connection, because who may choose the URL must not learn which ports of a network are open.
 func connection(err error) *Error {
 	var network net.Error
 	var tooLarge *egress.TooLargeError
@@ -133,7 +133,8 @@ func clip(text string) string {
 	return string(runes[:maxDetail]) + "…"
 }
 
-// printable drops control characters, which no name has and PostgreSQL does not store. What hosts say passes through it.
+// printable drops control characters, which no name has and PostgreSQL does not store. What hosts say passes through
+// it.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -108,8 +108,8 @@ func (h *gitHub) repositoriesOf(ctx context.Context, account *github.User) func(
 	})
 }
 
-// gitHubPages makes a fetch of paged out of one of the client's lists. The client takes the number of the next page out of
-// the Link header and nothing else of it.
+// gitHubPages makes a fetch of paged out of one of the client's lists. The client takes the number of the next page out
+// of the Link header and nothing else of it.
 func gitHubPages[T any](list func(page int) ([]T, *github.Response, error)) func(int) ([]T, int, error) {
 	return func(page int) ([]T, int, error) {
 		items, response, err := list(page)

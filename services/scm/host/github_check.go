@@ -76,7 +76,8 @@ func (h *gitHub) probeScopes(ctx context.Context, account *github.User) (*scmv1.
 	return scopes, h.probeRepository(ctx, telling(repositories), scopes)
 }
 
-// telling chooses the repository to probe: everybody may read a public one, and only a private one shows the permission.
+// telling chooses the repository to probe: everybody may read a public one, and only a private one shows the
+// permission.
 func telling(repositories []*github.Repository) *github.Repository {
 	private := func(r *github.Repository) bool { return r.GetPrivate() && !r.GetArchived() }
 	if i := slices.IndexFunc(repositories, private); i >= 0 {

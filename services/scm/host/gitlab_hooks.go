@@ -96,8 +96,8 @@ func gitLabAnswered(group *gitlab.Group, hook *gitlab.GroupHook, err error) (Sub
 	return gitLabSubscription(group, hook), nil
 }
 
-// gitLabSubscription names the events as GitLab's settings do. A webhook that failed too often is switched off by GitLab
-// and says so in alert_status.
+// gitLabSubscription names the events as GitLab's settings do. A webhook that failed too often is switched off by
+// GitLab and says so in alert_status.
 func gitLabSubscription(group *gitlab.Group, hook *gitlab.GroupHook) Subscription {
 	var events []string
 	for name, on := range map[string]bool{

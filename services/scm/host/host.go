@@ -34,10 +34,11 @@ type Host interface {
 	ReplyToReviewComment(ctx context.Context, repository string, number int64, thread, text string) error
 	// PullRequest returns a pull (or merge) request.
 	PullRequest(ctx context.Context, repository string, number int64) (PullRequest, error)
-	// File reads a file at a branch, tag or commit. What is no file of at most a megabyte is an error of the kind Unsupported.
+	// File reads a file at a branch, tag or commit. What is no file of at most a megabyte is an error of the kind
+	// Unsupported.
 	File(ctx context.Context, repository, path, ref string) ([]byte, error)
-	// Propose commits a change to a branch and opens a pull request for it. Called again with the same branch, it brings the
-	// branch up to date and returns the pull request that there is.
+	// Propose commits a change to a branch and opens a pull request for it. Called again with the same branch, it brings
+	// the branch up to date and returns the pull request that there is.
 	Propose(ctx context.Context, repository string, change Change) (PullRequest, error)
 }
 
@@ -146,8 +147,8 @@ var Supported = []scmv1.ScmType{
 	scmv1.ScmType_SCM_TYPE_GITLAB, scmv1.ScmType_SCM_TYPE_GITLAB_SELFMANAGED,
 }
 
-// Open returns the host at a web URL ("https://github.com", "https://git.acme.test"), which is called with the client and
-// the credential. A kind of host that is not supported yet is an error of the kind Unsupported.
+// Open returns the host at a web URL ("https://github.com", "https://git.acme.test"), which is called with the client
+// and the credential. A kind of host that is not supported yet is an error of the kind Unsupported.
 func Open(kind scmv1.ScmType, baseURL, token string, client *http.Client) (Host, error) {
 	api, err := apiURL(kind, baseURL)
 	if err != nil {
@@ -161,7 +162,8 @@ func Open(kind scmv1.ScmType, baseURL, token string, client *http.Client) (Host,
 	}
 }
 
-// Callable says why a host cannot be called at all, without calling it: its kind is not supported yet, or its URL is none.
+// Callable says why a host cannot be called at all, without calling it: its kind is not supported yet, or its URL is
+// none.
 func Callable(kind scmv1.ScmType, baseURL string) error {
 	_, err := apiURL(kind, baseURL)
 	return err

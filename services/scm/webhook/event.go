@@ -65,8 +65,8 @@ type Installation struct {
 	// Present is false after it was deleted.
 	Present   bool
 	Suspended bool
-	// UpdatedAt is when the host changed it last, to the second; zero when the body does not say. It orders what the host tells of
-	// installations, but is not when an event happened: a deletion shows the time of the change before.
+	// UpdatedAt is when the host changed it last, to the second; zero when the body does not say. It orders what the host
+	// tells of installations, but is not when an event happened: a deletion shows the time of the change before.
 	UpdatedAt time.Time
 }
 
@@ -89,8 +89,8 @@ func RequestURL(host Host, repositoryURL string, number int64) string {
 // ErrMalformed says that a body is not what its host sends.
 var ErrMalformed = errors.New("the body is not that of a webhook of this host")
 
-// Parse reads a body; name is the host's word for what happened, from the header. Events that mean nothing here are of the
-// kind Other, without an error. All texts of an event are UTF-8 without zero characters.
+// Parse reads a body; name is the host's word for what happened, from the header. Events that mean nothing here are of
+// the kind Other, without an error. All texts of an event are UTF-8 without zero characters.
 func Parse(host Host, name string, body []byte) (Event, error) {
 	parse := parsers[host][name]
 	if parse == nil {

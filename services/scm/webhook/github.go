@@ -85,7 +85,8 @@ func gitHubComment(body []byte) (Event, error) {
 // maxSeconds is the year 10000, which has no text as JSON writes it.
 const maxSeconds = 253_402_300_800
 
-// gitHubTime reads the two forms in which GitHub writes the times of installations: text, and seconds since 1970. Zero for others.
+// gitHubTime reads the two forms in which GitHub writes the times of installations: text, and seconds since 1970. Zero
+// for others.
 func gitHubTime(raw json.RawMessage) time.Time {
 	var seconds int64
 	if err := json.Unmarshal(raw, &seconds); err == nil && 0 < seconds && seconds < maxSeconds {

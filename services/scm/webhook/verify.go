@@ -45,10 +45,10 @@ const maxSecrets = 2
 // decoy takes the place of secrets that there are not, so that the answer takes as long. It opens nothing.
 const decoy = "no receiver has this secret"
 
-// Verify checks that a body was signed with one of at most two secrets. Whichever host is expected and however many secrets
-// there are, all signatures are computed, and compared in constant time: how long it takes depends on what the caller sent
-// alone. GitLab may send both the secret and a signature; one of them must be right. signedID reports that a right signature covers
-// the id of the delivery, too.
+// Verify checks that a body was signed with one of at most two secrets. Whichever host is expected and however many
+// secrets there are, all signatures are computed, and compared in constant time: how long it takes depends on what the
+// caller sent alone. GitLab may send both the secret and a signature; one of them must be right. signedID reports that
+// a right signature covers the id of the delivery, too.
 func Verify(host Host, s Signature, body []byte, secrets []string) (signedID bool, err error) {
 	var digest, token, standard error = ErrSignature, ErrSignature, ErrSignature
 	for i := range maxSecrets {
@@ -100,8 +100,8 @@ func verifyToken(s Signature, secret string) error {
 	return nil
 }
 
-// verifyStandard takes the secret as GitLab's signing tokens are written ("whsec_…", the key in base64), and any other as
-// the key itself.
+// verifyStandard takes the secret as GitLab's signing tokens are written ("whsec_…", the key in base64), and any other
+// as the key itself.
 func verifyStandard(s Signature, body []byte, secret string) error {
 	if s.Signatures == "" {
 		return ErrSignature

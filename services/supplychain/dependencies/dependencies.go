@@ -1,5 +1,5 @@
-// Package dependencies keeps what the lockfiles of projects name, as the latest full scan of the primary branch saw it. It
-// holds no RPC: scans call Replace with what they were sent.
+// Package dependencies keeps what the lockfiles of projects name, as the latest full scan of the primary branch saw it.
+// It holds no RPC: scans call Replace with what they were sent.
 package dependencies
 
 import (
@@ -71,8 +71,8 @@ type entry struct {
 	content      []byte
 }
 
-// entries makes rows of what a scan names, sorted by place. A package that a lockfile names several times in one version
-// becomes one row with all that was said about it, whatever the order.
+// entries makes rows of what a scan names, sorted by place. A package that a lockfile names several times in one
+// version becomes one row with all that was said about it, whatever the order.
 func entries(byLockfile map[string][]Dependency) ([]entry, error) {
 	merged := map[place]*Dependency{}
 	for lockfile, list := range byLockfile {

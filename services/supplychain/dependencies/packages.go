@@ -18,8 +18,8 @@ const (
 	rememberedPackages = 1000
 	// missingPackages is how many are looked for at once.
 	missingPackages = 20_000
-	// packagesLock is the number of the lock on PostgreSQL under which packages are deleted: scans share it until their dependencies
-	// are committed, and with them seen by who looks for packages without any.
+	// packagesLock is the number of the lock on PostgreSQL under which packages are deleted: scans share it until their
+	// dependencies are committed, and with them seen by who looks for packages without any.
 	packagesLock = 7_210_463_917
 )
 
@@ -34,8 +34,8 @@ func (p pack) compare(other pack) int {
 		cmp.Compare(p.name, other.name), cmp.Compare(p.license, other.license))
 }
 
-// remember stores the packages of rows that are not known yet. On PostgreSQL they do not wait for the transaction, for which
-// others that found the same package would have to wait.
+// remember stores the packages of rows that are not known yet. On PostgreSQL they do not wait for the transaction, for
+// which others that found the same package would have to wait.
 func remember(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, rows []entry) error {
 	if len(rows) == 0 {
 		return nil
@@ -52,8 +52,8 @@ func remember(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int
 	return insertPackages(ctx, st, tx, list)
 }
 
-// insertPackages inserts those that are not there: in the transaction on SQLite, aside on PostgreSQL. They are sorted: two who
-// insert the same ones do not wait for each other in turns.
+// insertPackages inserts those that are not there: in the transaction on SQLite, aside on PostgreSQL. They are sorted:
+// two who insert the same ones do not wait for each other in turns.
 func insertPackages(ctx context.Context, st *store.Store, tx *ent.Tx, list []pack) error {
 	slices.SortFunc(list, pack.compare)
 	for batch := range slices.Chunk(slices.Compact(list), rememberedPackages) {
@@ -76,10 +76,10 @@ func insertPackages(ctx context.Context, st *store.Store, tx *ent.Tx, list []pac
 	return nil
 }
 
-// Tidy makes the packages of all deployments those of their dependencies: it adds what nodes of a version without that table have
-// stored, and deletes what no dependency is of any more. It writes only where there is something to do, and on PostgreSQL deletes
-// nothing while scans store dependencies: there is a next time. added says that there were some to add: such a node may be at work
-// still.
+// Tidy makes the packages of all deployments those of their dependencies: it adds what nodes of a version without that
+// table have stored, and deletes what no dependency is of any more. It writes only where there is something to do, and
+// on PostgreSQL deletes nothing while scans store dependencies: there is a next time. added says that there were some
+// to add: such a node may be at work still.
 func Tidy(ctx context.Context, st *store.Store) (added bool, err error) {
 	if added, err = addMissing(ctx, st); err != nil {
 		return added, fmt.Errorf("add packages: %w", err)
@@ -124,8 +124,9 @@ func missing(ctx context.Context, st *store.Store) (list []pack, err error) {
 	return list, rows.Err()
 }
 
-// unused is the condition on packages that no dependency is of one. The ecosystem is an expression, so that they are not looked up by it:
-// PostgreSQL without statistics takes an ecosystem for as rare as a package, and reads all of npm for each.
+// unused is the condition on packages that no dependency is of one. The ecosystem is an expression, so that they are
+// not looked up by it: PostgreSQL without statistics takes an ecosystem for as rare as a package, and reads all of npm
+// for each.
 const unused = ` FROM dependency_packages WHERE NOT EXISTS (SELECT 1 FROM dependencies d
 	WHERE d.deployment_id = dependency_packages.deployment_id AND d.package = dependency_packages.package
 	AND d.ecosystem || '' = dependency_packages.ecosystem AND COALESCE(d.license, '') = dependency_packages.license)`

@@ -22,21 +22,23 @@ const (
 	deleted = 10_000
 )
 
-// Scan is the full scan that saw the dependencies. Only those of a project's primary branch (else its default one) are kept.
+// Scan is the full scan that saw the dependencies. Only those of a project's primary branch (else its default one) are
+// kept.
 type Scan struct {
 	DeploymentID, ProjectID, ScanID int64
 	// At is when it saw them, in microseconds since 1970.
 	At int64
 	// Complete says that it looked for all lockfiles: those that it does not name are gone.
 	Complete bool
-	// Skipped are the subprojects whose dependencies it could not resolve, each named by its directory, its lockfile or its
-	// manifest. Their lockfiles stay as they are where the scan does not name them.
+	// Skipped are the subprojects whose dependencies it could not resolve, each named by its directory, its lockfile or
+	// its manifest. Their lockfiles stay as they are where the scan does not name them.
 	Skipped []string
 }
 
-// Replace makes the dependencies of a project those of a scan, lockfile by lockfile, in the transaction of tx, which must hold
-// the project: scans of one project take turns. Rows that say the same already stay as they are, with the scan that first saw
-// them so; the same call again writes nothing. A lockfile that is named with an empty list has no dependencies any more.
+// Replace makes the dependencies of a project those of a scan, lockfile by lockfile, in the transaction of tx, which
+// must hold the project: scans of one project take turns. Rows that say the same already stay as they are, with the
+// scan that first saw them so; the same call again writes nothing. A lockfile that is named with an empty list has no
+// dependencies any more.
 func Replace(ctx context.Context, st *store.Store, tx *ent.Tx, scan Scan, byLockfile map[string][]Dependency) error {
 	if !scan.Complete && len(byLockfile) == 0 {
 		return nil

@@ -260,8 +260,8 @@ func requirePackages(t *testing.T, st *store.Store, deploymentID int64, want ...
 	}
 }
 
-// Packages are known as soon as dependencies of them are, and forgotten some time after the last one; those that a node without the
-// table stored are found.
+// Packages are known as soon as dependencies of them are, and forgotten some time after the last one; those that a node
+// without the table stored are found.
 func TestPackages(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {

@@ -10,9 +10,9 @@ import (
 // zero is the version before all others, in the events of OSV.
 const zero = "0"
 
-// Affects reports whether an advisory about these versions of a package is about one version. It is when the version is listed,
-// or lies in a range, as the schema's evaluation says. A version that the ecosystem cannot read is only in ranges that begin
-// before all versions and never end.
+// Affects reports whether an advisory about these versions of a package is about one version. It is when the version is
+// listed, or lies in a range, as the schema's evaluation says. A version that the ecosystem cannot read is only in
+// ranges that begin before all versions and never end.
 func Affects(affected *storev1.AffectedVersions, ecosystem, version string) bool {
 	version = strings.TrimSpace(version)
 	compare := order(ecosystem, false)
@@ -35,8 +35,9 @@ func Affects(affected *storev1.AffectedVersions, ecosystem, version string) bool
 	})
 }
 
-// Within makes a function that reports whether a version of an ecosystem lies between two bounds, which belong to the range themselves; an
-// empty one is none. A version or a bound that the ecosystem cannot read is within no range. The function is not for several goroutines.
+// Within makes a function that reports whether a version of an ecosystem lies between two bounds, which belong to the
+// range themselves; an empty one is none. A version or a bound that the ecosystem cannot read is within no range. The
+// function is not for several goroutines.
 func Within(lower, upper string) func(ecosystem, version string) bool {
 	type comparisons struct {
 		lower, upper func(a, b string) (int, error)

@@ -23,8 +23,8 @@ func init() {
 	}
 }
 
-// Ecosystem returns the word of the contract for an ecosystem, spelled as there or as in OSV (PyPI, crates.io, "Maven:…"); ok
-// is false for others.
+// Ecosystem returns the word of the contract for an ecosystem, spelled as there or as in OSV (PyPI, crates.io,
+// "Maven:…"); ok is false for others.
 func Ecosystem(name string) (word string, ok bool) {
 	name, _, _ = strings.Cut(name, ":") // a part of an ecosystem, such as a Maven repository
 	word, ok = ecosystems[strings.ToLower(strings.TrimSpace(name))]
@@ -33,8 +33,8 @@ func Ecosystem(name string) (word string, ok bool) {
 
 var pythonSeparators = regexp.MustCompile(`[-_.]+`)
 
-// PackageName returns the one spelling of a package's name in an ecosystem, a word that Ecosystem returned: two names mean the same
-// package exactly when their spellings are equal.
+// PackageName returns the one spelling of a package's name in an ecosystem, a word that Ecosystem returned: two names
+// mean the same package exactly when their spellings are equal.
 func PackageName(ecosystem, name string) string {
 	name = strings.TrimSpace(name)
 	switch ecosystem {

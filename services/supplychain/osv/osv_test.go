@@ -180,8 +180,8 @@ func FuzzAffects(f *testing.F) {
 	})
 }
 
-// TestWithinManyVersions asks one function about many versions, as filters do: it must answer as one that is made for each, whose
-// bounds nobody has compared before.
+// TestWithinManyVersions asks one function about many versions, as filters do: it must answer as one that is made for
+// each, whose bounds nobody has compared before.
 func TestWithinManyVersions(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -46,14 +46,15 @@ func semantically(version string) (*semver.Version, error) {
 	return semver.NewVersion(version)
 }
 
-// segments reads versions of any number of parts, as gem, CocoaPods, NuGet and Composer have them. NuGet and Composer differ
-// from gem in build metadata, which does not count, and in the case of letters.
+// segments reads versions of any number of parts, as gem, CocoaPods, NuGet and Composer have them. NuGet and Composer
+// differ from gem in build metadata, which does not count, and in the case of letters.
 func segments(version string) (gem.Version, error) {
 	version, _, _ = strings.Cut(strings.ToLower(version), "+")
 	return gem.NewVersion(strings.TrimPrefix(version, "v"))
 }
 
-// parsed compares versions. It keeps the last b, so that many are compared with the same one; it is not for several goroutines.
+// parsed compares versions. It keeps the last b, so that many are compared with the same one; it is not for several
+// goroutines.
 func parsed[V any](parse func(string) (V, error), compare func(a, b V) int) func(a, b string) (int, error) {
 	var right V
 	text, read := "", false

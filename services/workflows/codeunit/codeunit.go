@@ -1,5 +1,5 @@
-// Package codeunit divides the files of a repository into portions that a reader with a bounded view takes one at a time.
-// It is pure: the same files give the same units.
+// Package codeunit divides the files of a repository into portions that a reader with a bounded view takes one at a
+// time. It is pure: the same files give the same units.
 package codeunit
 
 import (
@@ -26,9 +26,9 @@ type Unit struct {
 	Files []string
 }
 
-// Split divides files into units of at most size bytes. A file stays whole where it fits into a unit of its own, and is cut
-// at line ends otherwise; only a single line that is longer than size makes a larger unit. Every line is in exactly one
-// unit, in the order of paths and lines. Empty files are in none.
+// Split divides files into units of at most size bytes. A file stays whole where it fits into a unit of its own, and is
+// cut at line ends otherwise; only a single line that is longer than size makes a larger unit. Every line is in exactly
+// one unit, in the order of paths and lines. Empty files are in none.
 func Split(files []File, size int) []Unit {
 	files = slices.Clone(files)
 	slices.SortStableFunc(files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })

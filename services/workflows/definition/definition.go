@@ -49,8 +49,8 @@ func (p Problem) String() string {
 	return fmt.Sprintf("line %d: step %s: %s", p.Line, p.Step, p.Text)
 }
 
-// Parse reads a definition. It returns either a definition that can be run, or all of its problems, by line. Kinds are what
-// steps can use.
+// Parse reads a definition. It returns either a definition that can be run, or all of its problems, by line. Kinds are
+// what steps can use.
 func Parse(source []byte, kinds step.Registry) (*Definition, []Problem) {
 	p := &parser{kinds: kinds}
 	if root := p.document(source); root != nil {

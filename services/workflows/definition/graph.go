@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// branch is one branch of a fork: a split has one for each of its steps, a foreach and a parallel have one for all, because
-// these do the same.
+// branch is one branch of a fork: a split has one for each of its steps, a foreach and a parallel have one for all,
+// because these do the same.
 type branch struct{ fork, first string }
 
 // graph is the graph of the steps while it is checked. Names that lead nowhere are left out.
@@ -95,8 +95,8 @@ func (g *graph) successors(s *parsedStep) (out []*parsedStep) {
 	return out
 }
 
-// checkEnds refuses all but one start and one end. Where a name leads nowhere, steps without a predecessor follow from that
-// and are not told.
+// checkEnds refuses all but one start and one end. Where a name leads nowhere, steps without a predecessor follow from
+// that and are not told.
 func (g *graph) checkEnds(complete bool) {
 	var starts, ends []*parsedStep
 	for _, s := range g.steps {
@@ -204,7 +204,8 @@ func (g *graph) cycle(left map[*parsedStep]int) {
 	g.problem(first.line, first.name, "the steps form a cycle: %s", strings.Join(names, " → "))
 }
 
-// place finds the branches that lead to a step. All ways to it must come through the same ones; a join ends the innermost.
+// place finds the branches that lead to a step. All ways to it must come through the same ones; a join ends the
+// innermost.
 func (g *graph) place(s *parsedStep) {
 	before := map[string]bool{}
 	var stack []branch

@@ -156,8 +156,8 @@ func (p *parser) readDefault(in *input, n *node, what string) {
 	in.field.DefaultValue, in.schema["default"] = converted, value
 }
 
-// inputsOf makes the catalog's form of the inputs. Their JSON Schema refuses what is not declared: a misspelt input would
-// be ignored otherwise.
+// inputsOf makes the catalog's form of the inputs. Their JSON Schema refuses what is not declared: a misspelt input
+// would be ignored otherwise.
 func inputsOf(inputs []*input) *workflowsv1.WorkflowInputs {
 	properties, required := map[string]any{}, []any{}
 	out := &workflowsv1.WorkflowInputs{

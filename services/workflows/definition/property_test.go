@@ -35,7 +35,8 @@ func (b *builder) step(kind string) *drawn {
 	return s
 }
 
-// chain draws one to three blocks one after the other and returns the first step and the one that is still without a next.
+// chain draws one to three blocks one after the other and returns the first step and the one that is still without a
+// next.
 func (b *builder) chain(depth int) (first, last *drawn) {
 	for range rapid.IntRange(1, 3).Draw(b.T, "blocks") {
 		from, to := b.block(depth)

@@ -47,8 +47,8 @@ func (p *parser) checkTexts() {
 	}
 }
 
-// checkReferences refuses expressions that read what the step cannot see: outputs of steps that do not come before it or
-// are in branches that have ended, an item where there is none, branches outside of a join.
+// checkReferences refuses expressions that read what the step cannot see: outputs of steps that do not come before it
+// or are in branches that have ended, an item where there is none, branches outside of a join.
 func (g *graph) checkReferences(s *parsedStep) {
 	stack := g.stacks[s.name]
 	for _, t := range s.texts() {

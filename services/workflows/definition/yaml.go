@@ -72,8 +72,8 @@ func (p *parser) syntax(err error) {
 	p.problem(line, "", "this is no YAML: %s", strings.Join(strings.Fields(text), " "))
 }
 
-// yamlOf makes valid JSON readable for the YAML library without moving a line: it takes no tabs between values, and not all
-// of the escapes.
+// yamlOf makes valid JSON readable for the YAML library without moving a line: it takes no tabs between values, and not
+// all of the escapes.
 func yamlOf(source []byte) []byte {
 	out, inText := make([]byte, 0, len(source)), false
 	for i := 0; i < len(source); i++ {
@@ -334,7 +334,8 @@ func kindOf(n *node) string {
 	return fmt.Sprintf("%q", clip(n.Value))
 }
 
-// maxHints is how often a definition is told what it may have meant: finding that out takes long where there are many steps.
+// maxHints is how often a definition is told what it may have meant: finding that out takes long where there are many
+// steps.
 const maxHints = 30
 
 // nearest says which candidate has the smallest edit distance to name.

@@ -31,7 +31,8 @@ func (e *Engine) Begin(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, run *e
 	return w.begin(ctx, []newTask{{step: p.graph.Start()}})
 }
 
-// Needs is how many tasks a run of a version has at least: what a new run begins to plan with. More than is allowed is an error.
+// Needs is how many tasks a run of a version has at least: what a new run begins to plan with. More than is allowed is
+// an error.
 func (e *Engine) Needs(ctx context.Context, versionID int64) (int64, error) {
 	p, err := e.program(ctx, versionID)
 	if err != nil {
@@ -259,8 +260,8 @@ func (w *writing) attempts(ctx context.Context, wait time.Duration, index int32,
 	return nil
 }
 
-// priority lets joins, and the step right after each, go before what begins more work: a run that is stopped in the middle
-// of a wide foreach has then brought the results of the branches that it paid for.
+// priority lets joins, and the step right after each, go before what begins more work: a run that is stopped in the
+// middle of a wide foreach has then brought the results of the branches that it paid for.
 func (w *writing) priority(name string) int {
 	gathers := func(name string) bool { return w.graph.Step(name).GetType() == schedule.Join }
 	if gathers(name) || slices.ContainsFunc(w.graph.Before(name), gathers) {

@@ -117,7 +117,8 @@ func readArtifact(ctx context.Context, db *ent.Client, runID, taskID int64, name
 	return decompress(row.Content)
 }
 
-// outputs reads the outputs of tasks, of which together at most limit bytes may be there. Tasks without one are left out.
+// outputs reads the outputs of tasks, of which together at most limit bytes may be there. Tasks without one are left
+// out.
 func outputs(ctx context.Context, db *ent.Client, taskIDs []int64, limit int64) (map[int64]any, error) {
 	if len(taskIDs) == 0 {
 		return nil, nil

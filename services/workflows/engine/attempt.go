@@ -65,8 +65,8 @@ func (e *Engine) attempt(ctx context.Context, id int64) error {
 	return e.settleSurely(ctx, h, done)
 }
 
-// settleSurely ends the attempt also while the server stops and when the database is busy for a moment. Of one that is not
-// the worker's any more only the cost is counted.
+// settleSurely ends the attempt also while the server stops and when the database is busy for a moment. Of one that is
+// not the worker's any more only the cost is counted.
 func (e *Engine) settleSurely(ctx context.Context, h *held, done outcome) error {
 	const tries, patience, pause = 3, 4 * time.Second, time.Second
 	for try := 1; ; try++ {
@@ -185,8 +185,8 @@ func timeout(s *storev1.PlannedStep) time.Duration {
 	return defaultTimeout
 }
 
-// leaseEnd is when a lease is over: soon after the deadline at the latest, so that a step that does not heed its time-out
-// holds nobody up.
+// leaseEnd is when a lease is over: soon after the deadline at the latest, so that a step that does not heed its
+// time-out holds nobody up.
 func leaseEnd(now time.Time, lease time.Duration, deadline time.Time) int64 {
 	end := now.Add(lease)
 	if last := deadline.Add(grace); end.After(last) {
@@ -269,8 +269,8 @@ func (e *Engine) call(ctx context.Context, h *held) (step.Call, error) {
 	}, nil
 }
 
-// keep holds the lease of an attempt until release is called. The context that it returns ends when the step's time is up,
-// and when the attempt is not this worker's any more: the run has ended, or the lease was lost.
+// keep holds the lease of an attempt until release is called. The context that it returns ends when the step's time is
+// up, and when the attempt is not this worker's any more: the run has ended, or the lease was lost.
 func (e *Engine) keep(parent context.Context, h *held) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	ctx, stop := context.WithDeadlineCause(ctx, h.deadline, errTimeOut)

@@ -27,7 +27,8 @@ func nested(outer, inner int, uses string) string {
 `, outer, inner, uses, uses))
 }
 
-// active is how many attempts of a run wait or run, waiting how many of its jobs have not begun, and queued how many have not ended.
+// active is how many attempts of a run wait or run, waiting how many of its jobs have not begun, and queued how many
+// have not ended.
 func (f *fixture) active(run *ent.WorkflowRun) int {
 	f.t.Helper()
 	return f.store.Reader.WorkflowAttempt.Query().Where(workflowattempt.RunID(run.ID), workflowattempt.StatusIn(Pending, Running)).CountX(f.ctx)
@@ -155,8 +156,8 @@ func TestWorkflowThatNeedsTooManyTasks(t *testing.T) {
 	})
 }
 
-// Nothing of a run that was cancelled stays in the queue, and nothing comes back: not what waits, nor what waits for its time,
-// nor what a worker took that has died.
+// Nothing of a run that was cancelled stays in the queue, and nothing comes back: not what waits, nor what waits for
+// its time, nor what a worker took that has died.
 func TestCancelEmptiesTheQueue(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		if err := f.stop(patience); err != nil {

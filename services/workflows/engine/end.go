@@ -18,8 +18,9 @@ func (w *writing) end(ctx context.Context, status, reason string) error {
 	return w.engine.end(ctx, w.tx, w.queue, w.run, status, reason)
 }
 
-// end ends a run: what has not begun is skipped and leaves the queue, what works is an error, and the report is written, also of
-// a run that did not get to its end. Whoever adds attempts or jobs of a run holds its lock, as the caller does.
+// end ends a run: what has not begun is skipped and leaves the queue, what works is an error, and the report is
+// written, also of a run that did not get to its end. Whoever adds attempts or jobs of a run holds its lock, as the
+// caller does.
 func (e *Engine) end(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, run *ent.WorkflowRun, status, reason string) error {
 	if err := stop(ctx, tx, run, status); err != nil {
 		return err

@@ -37,7 +37,8 @@ const (
 	// firstRetry is the wait before the second attempt; it doubles with each up to lastRetry.
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
-	// plans is how many versions of workflows are kept ready, turns for how many kinds of claims it is known whose turn it is.
+	// plans is how many versions of workflows are kept ready, turns for how many kinds of claims it is known whose turn it
+	// is.
 	plans, turns = 128, 1024
 	// CreditsPerDollar is the contract's price of credits.
 	CreditsPerDollar = 100
@@ -159,7 +160,8 @@ func readsOf(graph *schedule.Graph, s *storev1.PlannedStep, with map[string]any)
 	return r
 }
 
-// lock finds a run that has not ended and keeps others from changing it until the end of the transaction; nil when it has.
+// lock finds a run that has not ended and keeps others from changing it until the end of the transaction; nil when it
+// has.
 func (e *Engine) lock(ctx context.Context, tx *ent.Tx, id int64) (*ent.WorkflowRun, error) {
 	query := tx.WorkflowRun.Query().Where(workflowrun.ID(id))
 	if e.store.Postgres() {

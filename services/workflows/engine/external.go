@@ -54,8 +54,8 @@ type Claim struct {
 	Deadline time.Time
 }
 
-// Claim takes a task that is wanted; nil when none came in time. Runs take turns, and each gives its oldest task. A task whose
-// parameters cannot be evaluated fails on the way.
+// Claim takes a task that is wanted; nil when none came in time. Runs take turns, and each gives its oldest task. A
+// task whose parameters cannot be evaluated fails on the way.
 func (e *Engine) Claim(ctx context.Context, queue *jobs.Jobs, want Wanted) (*Claim, error) {
 	ticker := time.NewTicker(claimPoll)
 	defer ticker.Stop()
@@ -100,9 +100,9 @@ func (e *Engine) claimOne(ctx context.Context, queue *jobs.Jobs, want Wanted) (*
 	return nil, nil
 }
 
-// nextTurn finds attempts that can be claimed: those of the run after the one whose turn it was, then those of the runs after that.
-// Each node remembers the turns of callers that want the same, so that every run gets its own, however many tasks
-// others have.
+// nextTurn finds attempts that can be claimed: those of the run after the one whose turn it was, then those of the runs
+// after that. Each node remembers the turns of callers that want the same, so that every run gets its own, however many
+// tasks others have.
 func (e *Engine) nextTurn(ctx context.Context, want Wanted) ([]*ent.WorkflowAttempt, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	turn := hashOf(fmt.Sprintf("%d %q %q %s", deploymentID, want.Workflow, want.Steps, tenant.Visibility(ctx))) // steps may be many

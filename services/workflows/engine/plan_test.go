@@ -101,8 +101,8 @@ func (f *fixture) fill(run *ent.WorkflowRun, n int, status, finished string) {
 	}
 }
 
-// What is asked of a run while it goes on, when it is stopped and when a task is claimed reads what has not ended, whatever has.
-// The tables have no statistics.
+// What is asked of a run while it goes on, when it is stopped and when a task is claimed reads what has not ended,
+// whatever has. The tables have no statistics.
 func TestPlansOfRuns(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		if err := f.stop(patience); err != nil {

@@ -63,8 +63,8 @@ func oneLine(text string) string {
 	return text
 }
 
-// conclude checks what a step has brought and evaluates what the graph needs of it: the list of a foreach, the condition of
-// a switch. An error makes the attempt a failure.
+// conclude checks what a step has brought and evaluates what the graph needs of it: the list of a foreach, the
+// condition of a switch. An error makes the attempt a failure.
 func (e *Engine) conclude(ctx context.Context, h *held, result step.Result) (outcome, error) {
 	done := outcome{status: Succeeded, result: result}
 	if len(result.Output) == 0 {
@@ -152,8 +152,8 @@ func (e *Engine) extend(ctx context.Context, id int64, worker string, until int6
 	return mine, err
 }
 
-// settle ends an attempt and makes what follows, all or nothing. It counts only while the attempt is running for h.worker
-// and the further conditions hold; settled says whether it did. A nil queue is that of the job that runs.
+// settle ends an attempt and makes what follows, all or nothing. It counts only while the attempt is running for
+// h.worker and the further conditions hold; settled says whether it did. A nil queue is that of the job that runs.
 func (e *Engine) settle(ctx context.Context, queue *jobs.Jobs, h *held, done outcome, only ...predicate.WorkflowAttempt) (settled bool, err error) {
 	err = e.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		settled = false
@@ -184,8 +184,8 @@ func (e *Engine) settle(ctx context.Context, queue *jobs.Jobs, h *held, done out
 	return settled && err == nil, err
 }
 
-// charge counts what an attempt cost that others have ended before its worker could: because the run ended, or the worker
-// was thought dead. It does so once.
+// charge counts what an attempt cost that others have ended before its worker could: because the run ended, or the
+// worker was thought dead. It does so once.
 func (e *Engine) charge(ctx context.Context, h *held, cost float64) error {
 	if cost == 0 {
 		return nil

@@ -27,8 +27,8 @@ const (
 	lostAfter = 30 * time.Second
 )
 
-// sweep frees, in all deployments, attempts whose lease is over, and enqueues those anew whose job died with its worker.
-// What it does twice, or at the same time as the worker after all, does no harm.
+// sweep frees, in all deployments, attempts whose lease is over, and enqueues those anew whose job died with its
+// worker. What it does twice, or at the same time as the worker after all, does no harm.
 func (e *Engine) sweep(ctx context.Context) error {
 	now := time.Now()
 	rows, err := e.store.Reader.WorkflowAttempt.Query().Where(workflowattempt.LeaseUntilLT(store.Micros(now))).

@@ -20,15 +20,16 @@ import (
 const (
 	// MaxLength is the length of an expression in characters.
 	MaxLength = 4096
-	// MaxResult is the size of what an expression, or all those of one step together, may give: about the bytes of its JSON.
+	// MaxResult is the size of what an expression, or all those of one step together, may give: about the bytes of its
+	// JSON.
 	MaxResult = 4 << 20
 
 	maxRange   = 10_000
 	evalPeriod = 10 * time.Second
 )
 
-// Scope holds what an expression sees, by name (see [Variables]): JSON-like values, integers as any integer type, a whole
-// float64 or a json.Number.
+// Scope holds what an expression sees, by name (see [Variables]): JSON-like values, integers as any integer type, a
+// whole float64 or a json.Number.
 type Scope = map[string]any
 
 // The names that an expression may use.
@@ -64,8 +65,8 @@ type compiled struct {
 	err error
 }
 
-// recent keeps what was compiled: the branches of a foreach evaluate the same expressions, and compiling takes longer than
-// evaluating.
+// recent keeps what was compiled: the branches of a foreach evaluate the same expressions, and compiling takes longer
+// than evaluating.
 var recent = sync.OnceValue(func() *lru.Cache[string, compiled] {
 	cache, err := lru.New[string, compiled](500)
 	if err != nil {
@@ -106,7 +107,8 @@ func compileNew(source string) compiled {
 	return compiled{env: env, ast: checked}
 }
 
-// Check refuses an expression that can never be evaluated: bad syntax, unknown names and functions, types that do not fit.
+// Check refuses an expression that can never be evaluated: bad syntax, unknown names and functions, types that do not
+// fit.
 func Check(text string) error { return compile(text).err }
 
 // Eval evaluates one expression. Numbers without a fraction are int64, others float64; times and durations are texts as

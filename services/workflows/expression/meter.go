@@ -24,8 +24,8 @@ var (
 	errTooLong   = fmt.Errorf("the evaluation is too costly: it took longer than %s", evalPeriod)
 )
 
-// meter counts what one evaluation costs. CEL's own tracking of costs takes time that grows with the square of the length of
-// a list: too much for the join of a wide foreach.
+// meter counts what one evaluation costs. CEL's own tracking of costs takes time that grows with the square of the
+// length of a list: too much for the join of a wide foreach.
 type meter struct{ cost int }
 
 // decorate puts the meter behind every call.

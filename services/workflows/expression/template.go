@@ -148,9 +148,10 @@ func eachExpression(value any, fn func(text string) error) error {
 	return nil
 }
 
-// Render evaluates the expressions in all texts of a JSON-like value and returns a new one. A text that is one expression
-// (blanks around it do not count) becomes its value, whatever the type; in any other text the values are written as
-// [Text] does. What an expression gave is not looked at again: text from outside cannot bring expressions in.
+// Render evaluates the expressions in all texts of a JSON-like value and returns a new one. A text that is one
+// expression (blanks around it do not count) becomes its value, whatever the type; in any other text the values are
+// written as [Text] does. What an expression gave is not looked at again: text from outside cannot bring expressions
+// in.
 func Render(value any, scope Scope) (any, error) {
 	budget := MaxResult
 	return render(value, scope, &budget)

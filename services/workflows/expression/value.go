@@ -147,8 +147,8 @@ func object(v traits.Mapper, budget *int, depth int) (any, error) {
 	return out, nil
 }
 
-// Text is how a value appears inside a text, and what the cases of a switch are compared with: texts as they are, null as
-// nothing, lists and objects as JSON.
+// Text is how a value appears inside a text, and what the cases of a switch are compared with: texts as they are, null
+// as nothing, lists and objects as JSON.
 func Text(value any) (string, error) {
 	switch v := value.(type) {
 	case nil:

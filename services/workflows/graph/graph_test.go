@@ -246,8 +246,8 @@ func (m *machine) state() Run {
 	return run
 }
 
-// A step that is called done or skipped never gets another task, one that gets tasks was never called so, and nothing is open at
-// the end.
+// A step that is called done or skipped never gets another task, one that gets tasks was never called so, and nothing
+// is open at the end.
 func TestStatusesOfRandomRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &machine{t: t, kinds: map[string]int{}, joins: map[string]string{}, tasks: map[string]Tasks{}}

@@ -18,7 +18,8 @@ import (
 const rowsPerInsert = 500
 
 // Activity is what changed between two states of an issue, of the fields that people decide by; nil when nothing did.
-// before is nil for a new issue. Ids and the time are left out: they are those of the row that the activity is stored in.
+// before is nil for a new issue. Ids and the time are left out: they are those of the row that the activity is stored
+// in.
 func Activity(before, after *ent.AgenticIssue) *workflowsv1.IssueActivity {
 	out := &workflowsv1.IssueActivity{NewValues: &workflowsv1.Issue{}, ChangedFields: &fieldmaskpb.FieldMask{}}
 	old := &workflowsv1.Issue{}

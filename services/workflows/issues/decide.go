@@ -26,8 +26,8 @@ func (e *entry) decide(call step.Call, now int64) error {
 	return nil
 }
 
-// detect is decide for a result that is an issue. What a person decided stays, unless it was that it is fixed: then it is
-// open again. The same run cannot say so twice: in between a person may have decided anew.
+// detect is decide for a result that is an issue. What a person decided stays, unless it was that it is fixed: then it
+// is open again. The same run cannot say so twice: in between a person may have decided anew.
 func (e *entry) detect(call step.Call, now int64) error {
 	after := &ent.AgenticIssue{
 		DeploymentID: call.DeploymentID, ProjectID: call.ProjectID, Identity: e.identity, Class: clip(identity.Class(e.Class), maxValue),

@@ -22,10 +22,10 @@ import (
 // completed is the status of a run whose end step succeeded.
 const completed = "completed"
 
-// RunEnded says of the issues that a run looked for and did not find that they are not detected any more. run is its row
-// with the final status. Only a run that completed without a failed task says so, and only if it stored results with
-// [Upsert]; of the issues of its project, of those that a run of the same workflow detected before this one began, on the
-// same branch if it names one, in the files that it covered. Call it once, whatever the status is.
+// RunEnded says of the issues that a run looked for and did not find that they are not detected any more. run is its
+// row with the final status. Only a run that completed without a failed task says so, and only if it stored results
+// with [Upsert]; of the issues of its project, of those that a run of the same workflow detected before this one began,
+// on the same branch if it names one, in the files that it covered. Call it once, whatever the status is.
 func RunEnded(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun) error {
 	ctx = tenant.NewContext(ctx, run.DeploymentID)
 	if run.Status == completed {
@@ -108,8 +108,9 @@ func lookedFor(run *ent.WorkflowRun, whole bool) predicate.AgenticIssue {
 	}
 }
 
-// each makes the database look once for each issue, by the index that fits. PostgreSQL would make a join of it, and where it has no
-// statistics one that reads all rows of the run or the deployment for each issue; an OFFSET keeps it from that.
+// each makes the database look once for each issue, by the index that fits. PostgreSQL would make a join of it, and
+// where it has no statistics one that reads all rows of the run or the deployment for each issue; an OFFSET keeps it
+// from that.
 func each(rows *entsql.Selector) *entsql.Selector {
 	if rows.Dialect() == dialect.Postgres {
 		rows.Offset(0)

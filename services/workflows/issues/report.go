@@ -15,8 +15,8 @@ import (
 // maxReported is how many results a report lists at the most.
 const maxReported = 500
 
-// Report sums up what a run has found so far. All severities are there, also those of which there is no result; they count
-// all results, the vulnerable ones and the others.
+// Report sums up what a run has found so far. All severities are there, also those of which there is no result; they
+// count all results, the vulnerable ones and the others.
 func Report(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun) (*workflowsv1.WorkflowReportSummary, error) {
 	ctx = tenant.NewContext(ctx, run.DeploymentID)
 	report := &workflowsv1.WorkflowReportSummary{Repository: run.RepoName, Commit: run.Commit, BySeverity: map[string]int64{}}

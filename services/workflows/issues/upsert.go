@@ -27,10 +27,10 @@ import (
 // everything is the covered path of a step that looked at the whole project.
 const everything = ""
 
-// Upsert stores what a step of a run found: new issues are made, known ones learn what is new about them. covered are the
-// paths that the step looked at; nil stands for all of the project, an empty list for none. What the same run reported
-// before is not reported again, so that a step can be tried again; an issue that people have fixed is reopened, one that
-// they ignore stays so.
+// Upsert stores what a step of a run found: new issues are made, known ones learn what is new about them. covered are
+// the paths that the step looked at; nil stands for all of the project, an empty list for none. What the same run
+// reported before is not reported again, so that a step can be tried again; an issue that people have fixed is
+// reopened, one that they ignore stays so.
 func Upsert(ctx context.Context, tx *ent.Tx, call step.Call, found []Found, covered []string) (Counts, error) {
 	ctx = tenant.NewContext(ctx, call.DeploymentID)
 	if err := running(ctx, tx, call); err != nil {

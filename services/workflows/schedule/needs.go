@@ -5,13 +5,13 @@ import storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 // tooMany stands for all larger numbers of tasks: numbers up to it can be multiplied by MaxItems.
 const tooMany = 1 << 40
 
-// Needs is how many tasks a run needs at least: as if every list were empty and every switch took the shortest way. What lists
-// and switches add is in Moves.Needs, so that both together are what a run has made and will make at least; when it is
-// completed, they are the number of its tasks.
+// Needs is how many tasks a run needs at least: as if every list were empty and every switch took the shortest way.
+// What lists and switches add is in Moves.Needs, so that both together are what a run has made and will make at least;
+// when it is completed, they are the number of its tasks.
 func (g *Graph) Needs() int64 { return g.rest(g.start, "") }
 
-// countNeeds finds for every step how many tasks are needed from it to the end of its place, both included: to the join of the
-// innermost fork around it, which is not.
+// countNeeds finds for every step how many tasks are needed from it to the end of its place, both included: to the join
+// of the innermost fork around it, which is not.
 func (g *Graph) countNeeds() {
 	g.needs = make(map[string]int64, len(g.steps))
 	g.count(g.start, "")

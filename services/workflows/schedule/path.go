@@ -28,8 +28,8 @@ func Parent(path string) string {
 	return ""
 }
 
-// Branch tells the innermost branch of a path apart: the index of a foreach or a parallel step, or the name of the step that
-// it begins with. It is "" for the path "".
+// Branch tells the innermost branch of a path apart: the index of a foreach or a parallel step, or the name of the step
+// that it begins with. It is "" for the path "".
 func Branch(path string) string {
 	last := path[strings.LastIndexByte(path, '/')+1:]
 	if i := strings.IndexByte(last, '['); i >= 0 {

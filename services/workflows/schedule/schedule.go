@@ -23,9 +23,10 @@ const DefaultCase = "default"
 // MaxItems bounds the list of a foreach.
 const MaxItems = 10_000
 
-// MaxActive is how many attempts of one run wait or run at a time: also those of external steps that nobody has claimed, and
-// those that wait for their time after a failure. It is more than the workers of twenty nodes take at once, and few
-// enough to be written, and taken back, in one short transaction. Forks of any depth share it: see [Graph.After].
+// MaxActive is how many attempts of one run wait or run at a time: also those of external steps that nobody has
+// claimed, and those that wait for their time after a failure. It is more than the workers of twenty nodes take at
+// once, and few enough to be written, and taken back, in one short transaction. Forks of any depth share it: see
+// [Graph.After].
 const MaxActive = 200
 
 // Graph is a plan whose steps are found by name.
@@ -115,7 +116,8 @@ type Ended struct {
 	Items int
 	// Value is what the condition of a switch gave, as text.
 	Value string
-	// Room is how many attempts may begin until the run has MaxActive. It counts where branches can begin (see [Graph.Begins]).
+	// Room is how many attempts may begin until the run has MaxActive. It counts where branches can begin (see
+	// [Graph.Begins]).
 	Room int
 }
 
@@ -163,9 +165,9 @@ func (g *Graph) Begins(step string, fork *Fork) bool {
 
 // After decides what follows a task. An error says that the plan cannot be followed.
 //
-// The branches of a fork begin as far as there is room, and at least one while none of them is on its way. So every fork goes
-// on, however little room there is, and a run never has more than MaxActive attempts that wait or run: the task that ended has
-// left room for one, and more begin only where there is more.
+// The branches of a fork begin as far as there is room, and at least one while none of them is on its way. So every
+// fork goes on, however little room there is, and a run never has more than MaxActive attempts that wait or run: the
+// task that ended has left room for one, and more begin only where there is more.
 func (g *Graph) After(e Ended) (Moves, error) {
 	s := g.steps[e.Step]
 	if s == nil {
@@ -258,8 +260,8 @@ func (g *Graph) fork(m *Moves, s *storev1.PlannedStep, e Ended) error {
 	return nil
 }
 
-// begin begins more branches of a fork, as far as there is room, and one more where none is on its way; path is that of the
-// step that forked. Branches without a step take no room: they arrive at once.
+// begin begins more branches of a fork, as far as there is room, and one more where none is on its way; path is that of
+// the step that forked. Branches without a step take no room: they arrive at once.
 func (g *Graph) begin(starts []Start, fork *Fork, path string, room int, level Level) []Start {
 	for fork.Started < fork.Branches && (room > 0 || fork.Started == fork.Arrived) {
 		first, place := g.branch(fork, path, fork.Started)

@@ -28,8 +28,8 @@ func (b *builder) add(kind string) *storev1.PlannedStep {
 	return s
 }
 
-// sequence makes some steps one after the other and returns the first one and those that have no successor yet, each with
-// how to give it one. A branch of a fork may be empty: then first is "".
+// sequence makes some steps one after the other and returns the first one and those that have no successor yet, each
+// with how to give it one. A branch of a fork may be empty: then first is "".
 func (b *builder) sequence(depth, least int) (first string, link func(next string)) {
 	link = func(string) {}
 	for range rapid.IntRange(least, 3).Draw(b.t, "length") {
@@ -197,7 +197,8 @@ type node struct {
 	parent *node
 }
 
-// simulate does a plan as the engine does, taking any of the tasks that are ready, of which there are never more than bound.
+// simulate does a plan as the engine does, taking any of the tasks that are ready, of which there are never more than
+// bound.
 func simulate(t *rapid.T, g *schedule.Graph, w world, bound int) (done map[string]string, completed bool) {
 	done = map[string]string{}
 	ready := []token{{step: g.Start()}}
@@ -277,8 +278,9 @@ func follow(task token, moves schedule.Moves) (next []token) {
 	return next
 }
 
-// Whatever order tasks end in, and however few may be ready at a time, the scheduler does what a simple interpreter does: the
-// same tasks, the same statuses. A run that fails stops early: it has done nothing that the interpreter would not have.
+// Whatever order tasks end in, and however few may be ready at a time, the scheduler does what a simple interpreter
+// does: the same tasks, the same statuses. A run that fails stops early: it has done nothing that the interpreter would
+// not have.
 func TestSchedulerAgainstInterpreter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := plan(t)

@@ -1,5 +1,5 @@
-// Package shipped holds the workflows that come with the product. They are ordinary definitions: a deployment may disable
-// them, delete them, or publish its own under their names.
+// Package shipped holds the workflows that come with the product. They are ordinary definitions: a deployment may
+// disable them, delete them, or publish its own under their names.
 package shipped
 
 import (

@@ -1,5 +1,5 @@
-// Package step is what steps of workflows do: the contract between the engine, which knows nothing of what a step does, and
-// the kinds of steps, which know nothing of graphs, retries and leases.
+// Package step is what steps of workflows do: the contract between the engine, which knows nothing of what a step does,
+// and the kinds of steps, which know nothing of graphs, retries and leases.
 package step
 
 import (
@@ -18,8 +18,8 @@ type Kind struct {
 	Doc string
 	// Check refuses parameters with which the step can never work. Texts may still hold ${{ expressions }}.
 	Check func(with map[string]any) error
-	// Ready refuses, with the error of a call, to start runs that have such a step while the server lacks what it needs. Nil:
-	// it needs nothing.
+	// Ready refuses, with the error of a call, to start runs that have such a step while the server lacks what it needs.
+	// Nil: it needs nothing.
 	Ready func() error
 	// Run does the step. It is nil for external steps: an internal service claims them.
 	Run func(ctx context.Context, call Call) (Result, error)
@@ -34,7 +34,8 @@ type Call struct {
 	Attempt  int32
 	Workflow string
 	Step     string
-	// Path is the task's place among the branches of the run: with Step it is unique in the run and the same in every attempt.
+	// Path is the task's place among the branches of the run: with Step it is unique in the run and the same in every
+	// attempt.
 	Path string
 	// ProjectID is nil when the run is about no single project.
 	ProjectID *int64

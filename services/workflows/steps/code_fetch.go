@@ -179,8 +179,8 @@ type reader struct {
 	skipped    map[string]int
 }
 
-// maxFiles bounds the files that one step keeps in memory: a few small trees that name each other make a million of them. The
-// result of so many is too large in any case.
+// maxFiles bounds the files that one step keeps in memory: a few small trees that name each other make a million of
+// them. The result of so many is too large in any case.
 const maxFiles = 50_000
 
 func tooManyFiles(n int) error {

@@ -105,8 +105,8 @@ func TestCodeFetchRefs(t *testing.T) {
 	})
 }
 
-// nestedTrees are files in trees of two entries, both the same one: Git stores a tree for each level, and a checkout has a file
-// for each path.
+// nestedTrees are files in trees of two entries, both the same one: Git stores a tree for each level, and a checkout
+// has a file for each path.
 func nestedTrees(levels int) map[string]string {
 	files := map[string]string{}
 	for i := range 1 << levels {

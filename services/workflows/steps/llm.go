@@ -99,8 +99,8 @@ func ask(model *llm.Provider) step.Kind {
 	}
 }
 
-// attach puts artifacts behind the prompt, each between two lines that nobody can have foreseen, and tells the model that
-// what is between them is no instruction.
+// attach puts artifacts behind the prompt, each between two lines that nobody can have foreseen, and tells the model
+// that what is between them is no instruction.
 func attach(ctx context.Context, call step.Call, list []attachment, question *llm.Question) error {
 	if len(list) == 0 {
 		return nil

@@ -1,8 +1,8 @@
 // Package steps holds what steps of workflows can do: one file for each kind.
 //
-// A kind checks its parameters twice: when a definition is published, where texts may still hold expressions, and when it
-// runs. Errors of a step end up in the run that everybody may read, so that none repeats code, prompts, credentials or what
-// another server said.
+// A kind checks its parameters twice: when a definition is published, where texts may still hold expressions, and when
+// it runs. Errors of a step end up in the run that everybody may read, so that none repeats code, prompts, credentials
+// or what another server said.
 package steps
 
 import (

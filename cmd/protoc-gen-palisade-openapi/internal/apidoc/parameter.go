@@ -23,9 +23,9 @@ func (b *builder) pathParameter(v variable) (*openapi3.Parameter, error) {
 	}, nil
 }
 
-// queryParameters adds a parameter for each field of message that is in neither path nor body. Fields of
-// messages inside are addressed with dots. Lists of messages have no spelling there: with bodyToo they are left to the body of the
-// other binding.
+// queryParameters adds a parameter for each field of message that is in neither path nor body. Fields of messages
+// inside are addressed with dots. Lists of messages have no spelling there: with bodyToo they are left to the body of
+// the other binding.
 func (b *builder) queryParameters(
 	operation *openapi3.Operation, message *protogen.Message, prefix string,
 	skip map[*protogen.Field]bool, bodyToo bool, outer []*protogen.Message,

@@ -1,5 +1,5 @@
-// Package egresstest holds hostile receivers, for tests of whatever calls other hosts. They speak raw TCP, with TLS where
-// a test wants it, and keep their sockets open for as long as the caller does.
+// Package egresstest holds hostile receivers, for tests of whatever calls other hosts. They speak raw TCP, with TLS
+// where a test wants it, and keep their sockets open for as long as the caller does.
 package egresstest
 
 import (
@@ -130,8 +130,8 @@ func Start(t testing.TB, mode Mode, o Options) *Receiver {
 	return r
 }
 
-// RequireClosed fails the test unless the caller has closed, or closes soon, each connection that it made, of which there
-// must be one.
+// RequireClosed fails the test unless the caller has closed, or closes soon, each connection that it made, of which
+// there must be one.
 func (r *Receiver) RequireClosed(t testing.TB) {
 	t.Helper()
 	r.mu.Lock()

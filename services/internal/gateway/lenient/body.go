@@ -27,9 +27,10 @@ type Decoded struct {
 	Unknown int
 }
 
-// Body reads a JSON body into msg, which should be empty. An empty body and null leave it as it is. Before anything is made
-// of the body, spend is told what it takes in memory, in bytes, and may refuse it; nil means that nobody counts. Errors are
-// apierr errors: MALFORMED_JSON with the position, INVALID_ARGUMENT with the path of the field, and the error of spend.
+// Body reads a JSON body into msg, which should be empty. An empty body and null leave it as it is. Before anything is
+// made of the body, spend is told what it takes in memory, in bytes, and may refuse it; nil means that nobody counts.
+// Errors are apierr errors: MALFORMED_JSON with the position, INVALID_ARGUMENT with the path of the field, and the
+// error of spend.
 func Body(data []byte, msg proto.Message, spend func(bytes int64) error) (Decoded, error) {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))) // some editors put a byte order mark first
 	if len(data) == 0 {
@@ -116,8 +117,8 @@ type member struct {
 	value []byte
 }
 
-// known returns the members of an object that are fields of the message, by name, so that of two wrong fields it is always
-// the same one that is reported. Of a name that is there twice the last value counts.
+// known returns the members of an object that are fields of the message, by name, so that of two wrong fields it is
+// always the same one that is reported. Of a name that is there twice the last value counts.
 func (r *reader) known(message protoreflect.MessageDescriptor, object []byte) []member {
 	fields, limits := fieldsOf(message), bounds.Of(message)
 	var found []member
@@ -243,8 +244,8 @@ func (r *reader) listField(msg protoreflect.Message, m member, path string) erro
 	return nil
 }
 
-// item decodes one value of a list. Of a scalar the path is written only when something is wrong with it: written for each, the
-// paths of a long list would take more memory than its values.
+// item decodes one value of a list. Of a scalar the path is written only when something is wrong with it: written for
+// each, the paths of a long list would take more memory than its values.
 func (r *reader) item(field *bounds.Field, item []byte, path string, i int, isList bool) (protoreflect.Value, bool, error) {
 	if field.Descriptor.Message() == nil {
 		if decoded, ok, err := r.scalar(field, item, path); err == nil {

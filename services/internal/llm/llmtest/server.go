@@ -1,5 +1,5 @@
-// Package llmtest is a local server that speaks the wire protocol of OpenAI's chat completions, for tests. Point ai-url (or
-// llm.Config.URL) to Server.URL, set any ai-model, and let the guard out to 127.0.0.1.
+// Package llmtest is a local server that speaks the wire protocol of OpenAI's chat completions, for tests. Point ai-url
+// (or llm.Config.URL) to Server.URL, set any ai-model, and let the guard out to 127.0.0.1.
 package llmtest
 
 import (

@@ -65,8 +65,9 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// Commit adds a commit to a repository and points a ref ("refs/heads/main") to it; its parent is what the ref pointed to.
-// The first ref is the default branch. A path that ends in @ is a link to its content. It returns the commit's hash.
+// Commit adds a commit to a repository and points a ref ("refs/heads/main") to it; its parent is what the ref pointed
+// to. The first ref is the default branch. A path that ends in @ is a link to its content. It returns the commit's
+// hash.
 func (s *Server) Commit(t testing.TB, name, ref string, files map[string]string) string {
 	t.Helper()
 	s.mu.Lock()

@@ -1,5 +1,5 @@
-// Package hosttest runs source-code hosts for tests: servers on loopback that speak the wire formats of GitHub and GitLab
-// as their public documentation records them, failures included.
+// Package hosttest runs source-code hosts for tests: servers on loopback that speak the wire formats of GitHub and
+// GitLab as their public documentation records them, failures included.
 package hosttest
 
 import (

@@ -18,8 +18,8 @@ import (
 // version begins every identity: should the rules change, old and new ones cannot be equal by chance.
 const version = "1:"
 
-// Of is the identity of a result: [version] and 40 hexadecimal digits. projectID is 0 for what is about no single project.
-// file, class and evidence may be written as a model happens to write them: they are normalised here.
+// Of is the identity of a result: [version] and 40 hexadecimal digits. projectID is 0 for what is about no single
+// project. file, class and evidence may be written as a model happens to write them: they are normalised here.
 func Of(projectID int64, file, class, evidence string) string {
 	hash := sha256.New()
 	for _, part := range []string{File(file), Class(class), Evidence(evidence)} {
@@ -34,7 +34,8 @@ func Of(projectID int64, file, class, evidence string) string {
 	return version + hex.EncodeToString(hash.Sum(nil)[:20])
 }
 
-// File is the path of a file as repositories write it: with slashes, from the root of the repository. Empty stays empty.
+// File is the path of a file as repositories write it: with slashes, from the root of the repository. Empty stays
+// empty.
 func File(name string) string {
 	name = norm.NFC.String(strings.ToValidUTF8(strings.ReplaceAll(name, "\x00", ""), "\uFFFD"))
 	name = strings.ReplaceAll(name, `\`, "/")

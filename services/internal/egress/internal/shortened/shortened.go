@@ -1,5 +1,5 @@
-// Package shortened lets tests have the time limits of outbound calls end sooner. Only package egress and its helpers of
-// tests can import it, so a server always keeps the limits as they are.
+// Package shortened lets tests have the time limits of outbound calls end sooner. Only package egress and its helpers
+// of tests can import it, so a server always keeps the limits as they are.
 package shortened
 
 import (
