@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -85,13 +86,9 @@ func UpgradeFindings(ctx context.Context, st *store.Store, tx *ent.Tx, deploymen
 	if err != nil {
 		return err
 	}
-	aliases, err := tx.RuleAlias.Query().Where(rulealias.DeploymentID(deploymentID)).All(ctx)
+	present, err := presentNames(ctx, tx, deploymentID, rows, names)
 	if err != nil {
 		return err
-	}
-	present := make(map[ruleKey]string, len(aliases))
-	for _, alias := range aliases {
-		present[ruleKey{alias.Tool, alias.Name}] = alias.Canonical
 	}
 	values := make([]string, 0, len(rows))
 	var args []any
@@ -113,4 +110,24 @@ func UpgradeFindings(ctx context.Context, st *store.Store, tx *ent.Tx, deploymen
 	}
 	return st.Exec(ctx, tx, "UPDATE findings SET evidence = fresh.column2, match_key = fresh.column3 FROM (VALUES "+
 		strings.Join(values, ", ")+") AS fresh WHERE findings.id = fresh.column1 AND +findings.deployment_id = ?", append(args, deploymentID)...)
+}
+
+// presentNames reads what the rules of some findings are called now, where they were renamed.
+func presentNames(ctx context.Context, tx *ent.Tx, deploymentID int64, rows []*ent.Finding, names map[int64]string) (map[ruleKey]string, error) {
+	tools := map[string]bool{}
+	for _, row := range rows {
+		tools[row.Tool] = true
+	}
+	aliases, err := tx.RuleAlias.Query().Where(rulealias.DeploymentID(deploymentID),
+		store.OneOf(rulealias.FieldTool, slices.Collect(maps.Keys(tools))),
+		store.OneOf(rulealias.FieldName, slices.Collect(maps.Values(names)))).
+		Select(rulealias.FieldTool, rulealias.FieldName, rulealias.FieldCanonical).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	present := make(map[ruleKey]string, len(aliases))
+	for _, alias := range aliases {
+		present[ruleKey{alias.Tool, alias.Name}] = alias.Canonical
+	}
+	return present, nil
 }
