@@ -23,12 +23,6 @@ func InvalidArgument(field, format string, args ...any) error {
 	return invalid(errorsv1.Reason_REASON_INVALID_ARGUMENT, field, fmt.Sprintf(format, args...))
 }
 
-// PageSizeOutOfRange refuses a page size. field is "page_size" or "limit" as the operation spells it.
-func PageSizeOutOfRange(field string, got, least, most int64) error {
-	text := fmt.Sprintf("%s must be between %d and %d, got %d", field, least, most, got)
-	return invalid(errorsv1.Reason_REASON_PAGE_SIZE_OUT_OF_RANGE, field, text)
-}
-
 // InvalidCursor refuses a cursor that is not one of ours or belongs to another filter. field is its JSON name.
 func InvalidCursor(field string) error {
 	text := field + " is not valid for this request: pass on the cursor of the previous answer with the same filter, or leave it out"
@@ -98,11 +92,6 @@ func AlreadyExists(format string, args ...any) error {
 // FailedPrecondition says that the state of the thing does not allow the operation. Over HTTP it is 400.
 func FailedPrecondition(format string, args ...any) error {
 	return newf(codes.FailedPrecondition, errorsv1.Reason_REASON_FAILED_PRECONDITION, format, args...)
-}
-
-// Gone says that the deployment uses a newer service for this (DEPLOYMENT_MIGRATED). Over HTTP it is 410.
-func Gone(format string, args ...any) error {
-	return newf(codes.FailedPrecondition, errorsv1.Reason_REASON_DEPLOYMENT_MIGRATED, format, args...)
 }
 
 // RateLimited says when to come back; less than a second counts as one. Over HTTP it is 429 with Retry-After.

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 	"pgregory.net/rapid"
 
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
@@ -38,7 +39,8 @@ var mappings = map[string]struct {
 }{
 	"own error":               {apierr.NotFound("no project %q", "a"), codes.NotFound, "NOT_FOUND", 404, `no project "a"`},
 	"own error, wrapped":      {fmt.Errorf(secret+": %w", apierr.Conflict("stale")), codes.Aborted, "CONFLICT", 409, "stale"},
-	"own error, joined":       {errors.Join(errors.New(secret), apierr.Gone("moved")), codes.FailedPrecondition, "DEPLOYMENT_MIGRATED", 410, "moved"},
+	"own error, joined":       {errors.Join(errors.New(secret), apierr.NotFound("no")), codes.NotFound, "NOT_FOUND", 404, "no"},
+	"migrated":                {apierr.New(codes.FailedPrecondition, errorsv1.Reason_REASON_DEPLOYMENT_MIGRATED, "moved"), codes.FailedPrecondition, "DEPLOYMENT_MIGRATED", 410, "moved"},
 	"stale":                   {fmt.Errorf(secret+": %w", apierr.Stale("v2", "not v1")), codes.Aborted, "CONFLICT", 409, "not v1"},
 	"precondition required":   {apierr.PreconditionRequired("If-Match?"), codes.FailedPrecondition, "PRECONDITION_REQUIRED", 428, "If-Match?"},
 	"deadline":                {fmt.Errorf(secret+": %w", context.DeadlineExceeded), codes.DeadlineExceeded, "DEADLINE_EXCEEDED", 504, "the request took longer than allowed"},
@@ -156,14 +158,5 @@ func TestTextsThatAreNotUTF8(t *testing.T) {
 	st, _ := status.FromError(err)
 	if st.Code() != codes.InvalidArgument || len(st.Details()) != 2 {
 		t.Errorf("%v", st)
-	}
-}
-
-func TestPageSizeOutOfRange(t *testing.T) {
-	want := `{"error":"limit must be between 1 and 10, got 0","message":"limit must be between 1 and 10, got 0","code":"PAGE_SIZE_OUT_OF_RANGE",` +
-		`"status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"limit",` +
-		`"description":"limit must be between 1 and 10, got 0"}]}],"requestId":""}`
-	if got := string(apierr.HTTPBody(apierr.PageSizeOutOfRange("limit", 0, 1, 10), "")); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

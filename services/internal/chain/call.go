@@ -50,14 +50,6 @@ func callFrom(ctx context.Context) *call {
 	return c
 }
 
-// RequestID returns the id of the call that ctx belongs to; empty outside of a call.
-func RequestID(ctx context.Context) string {
-	if c, ok := ctx.Value(callKey{}).(*call); ok {
-		return c.id
-	}
-	return ""
-}
-
 // contextStream is a stream with another context.
 type contextStream struct {
 	grpc.ServerStream

@@ -60,10 +60,6 @@ func TestRPCErrors(t *testing.T) {
 			`{"error":"too many requests: try again in 2 s","message":"too many requests: try again in 2 s","code":"RATE_LIMITED","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1.500s"}],"requestId":"test-1"}`,
 			map[string]string{"Retry-After": "2"},
 		},
-		"gone": {
-			apierr.Gone("policies moved"), 410,
-			`{"error":"policies moved","message":"policies moved","code":"DEPLOYMENT_MIGRATED","status":"FAILED_PRECONDITION","details":[],"requestId":"test-1"}`, nil,
-		},
 		"conflict": {
 			apierr.Conflict("stale <version>"), 409,
 			`{"error":"stale <version>","message":"stale <version>","code":"CONFLICT","status":"ABORTED","details":[],"requestId":"test-1"}`, nil,

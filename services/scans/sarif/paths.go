@@ -31,13 +31,8 @@ var (
 	rootBase = regexp.MustCompile(`(?i)^%?(?:src_?root|project_?root|repo_?root|root_?path|checkout_?root|srcdir|root)%?$`)
 )
 
-func newPathResolver(run *Run, checkoutRoot string) *pathResolver {
+func newPathResolver(run *Run) *pathResolver {
 	p := &pathResolver{bases: run.bases, artifacts: run.artifacts}
-	if !hasFileScheme(checkoutRoot) {
-		// A plain path is not percent-encoded.
-		checkoutRoot = strings.ReplaceAll(checkoutRoot, "%", "%25")
-	}
-	p.addRoot(normaliseRaw(checkoutRoot))
 	var others []string
 	for _, id := range slices.Sorted(maps.Keys(run.bases)) {
 		dir, _ := p.base(id, 0)

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/palisade/palisade/services/scans/sarif"
 )
 
 // located is a run with one result at an artifact location, and more members of the run.
@@ -43,6 +41,8 @@ func TestPaths(t *testing.T) {
 		{`null`, "", ""},
 		{`{"uri":"file:///w/repo/a.go"}`, bases, "a.go"},
 		{`{"uri":"file:///w/repo2/a.go"}`, bases, "/w/repo2/a.go"},
+		{`{"uri":"file:///w/my%20repo/a.go"}`, `"originalUriBaseIds":{"SRCROOT":{"uri":"/w/my repo"}}`, "a.go"},
+		{`{"uri":"c:\\Work\\a.go"}`, `"originalUriBaseIds":{"SRCROOT":{"uri":"C:\\Work"}}`, "a.go"},
 		{`{"uri":"x.go","uriBaseId":"LIB"}`, bases, "lib/x.go"},
 		{`{"uri":"../x.go","uriBaseId":"LIB"}`, bases, "x.go"},
 		{`{"uri":"x.go","uriBaseId":"NONE"}`, bases, "x.go"},
@@ -79,20 +79,6 @@ func TestPathsThatEscapeAreSkipped(t *testing.T) {
 	}
 	if reason := skipped(t, read(t, located(`{"uri":"`+strings.Repeat("x", 5000)+`"}`, ""))); !strings.Contains(reason, "4096") {
 		t.Errorf("reason is %q", reason)
-	}
-}
-
-func TestCheckoutRootWins(t *testing.T) {
-	const members = `"originalUriBaseIds":{"SRCROOT":{"uri":"file:///w/"}}`
-	for _, root := range []string{"/w/my repo", "/w/my repo/", "file:///w/my%20repo/"} {
-		r := only(t, read(t, located(`{"uri":"file:///w/my%20repo/a.go"}`, members), sarif.WithCheckoutRoot(root)))
-		if r.Path != "a.go" {
-			t.Errorf("%s: path is %q, want a.go", root, r.Path)
-		}
-	}
-	r := only(t, read(t, located(`{"uri":"c:\\Work\\a.go"}`, ""), sarif.WithCheckoutRoot(`C:\Work`)))
-	if r.Path != "a.go" {
-		t.Errorf("path is %q, want a.go", r.Path)
 	}
 }
 

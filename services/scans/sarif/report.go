@@ -24,14 +24,9 @@ type Report struct {
 type Option func(*options)
 
 type options struct {
-	checkoutRoot string
 	product      string
 	redactionKey []byte
 }
-
-// WithCheckoutRoot names the absolute directory or file URI that the repository was checked out to when the tool ran.
-// It wins over what the report says (SARIF 3.14.14).
-func WithCheckoutRoot(root string) Option { return func(o *options) { o.checkoutRoot = root } }
 
 // WithProduct sets the product of all runs ([vocabulary.SAST], [vocabulary.SCA] or [vocabulary.Secrets]) instead of
 // deriving it from the tool. vocabulary.Secrets turns redaction on. An empty product changes nothing.

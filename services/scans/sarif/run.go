@@ -241,7 +241,7 @@ func (run *Run) finish(o options) {
 		run.Products = []string{vocabulary.SAST, vocabulary.SCA, vocabulary.Secrets}
 	}
 	run.Secrets = run.Product == vocabulary.Secrets || productOf(run.Tool.Slug) == vocabulary.Secrets
-	run.paths = newPathResolver(run, o.checkoutRoot)
+	run.paths = newPathResolver(run)
 	run.judge()
 	switch {
 	case run.external:
