@@ -38,10 +38,6 @@ func httpServer(parts httpParts) (*http.Server, error) {
 	unary, stream := chain.Interceptors(parts.links)
 	conn := inprocess.New(inprocess.Config{Unary: unary, Stream: stream, Logger: parts.log})
 	parts.handlers.ForEach(conn.RegisterService)
-	login, err := newLoginPage()
-	if err != nil {
-		return nil, fmt.Errorf("login page: %w", err)
-	}
 	handler, err := gateway.New(gateway.Config{
 		Conn:     conn,
 		Services: exposed(parts.groups),
@@ -51,7 +47,7 @@ func httpServer(parts httpParts) (*http.Server, error) {
 			"/readyz":                http.HandlerFunc(parts.probes.readiness),
 			"/openapi.json":          http.HandlerFunc(serveOpenAPI),
 			"/.well-known/jwks.json": parts.issuer.JWKS(),
-			"/login":                 login,
+			"/login":                 newLoginPage(),
 		},
 		HSTS:          parts.tls != nil || cfg.BehindProxy,
 		MaxBody:       int64(cfg.MaxBody),
