@@ -19,10 +19,10 @@ type auditLand struct {
 	*apitest.Server
 	web, api int64
 	runs     []int64
-	ids      map[string]int64 // of issues, by title
+	ids      map[string]int64 // issue ids by title
 }
 
-// path is that of an operation on issues.
+// path builds the path of an operation on issues.
 func (l *auditLand) path(format string, args ...any) string {
 	return fmt.Sprintf("/api/issues/%d", l.DeploymentID) + fmt.Sprintf(format, args...)
 }
@@ -32,7 +32,7 @@ func (l *auditLand) post(t testing.TB, path, body string) string {
 	return l.Body(t, l.Token, http.MethodPost, path, body, http.StatusOK)
 }
 
-// newAuditLand makes two projects and lets three runs find four issues.
+// newAuditLand creates two projects and three runs that find four issues.
 func newAuditLand(t testing.TB, s *apitest.Server) *auditLand {
 	t.Helper()
 	l := &auditLand{Server: s, ids: map[string]int64{}}
@@ -68,7 +68,7 @@ func (l *auditLand) write(t testing.TB, fn func(ctx context.Context, tx *ent.Tx)
 	}
 }
 
-// detect is a run that finds something.
+// detect performs a run that reports results.
 func (l *auditLand) detect(t testing.TB, workflow string, project *int64, ref string, found ...issues.Found) {
 	t.Helper()
 	l.write(t, func(ctx context.Context, tx *ent.Tx) error {

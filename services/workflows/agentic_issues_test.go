@@ -53,7 +53,7 @@ func TestAgenticIssuesGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		apitest.Same(t, same, body) // the time too: repeated triage is none
+		apitest.Same(t, same, body) // including the time: repeated triage is a no-op
 
 		body = s.Get(t, one+"/activity")
 		apitest.Golden(t, "agentic_issue_activity", l.settled(body))
@@ -81,7 +81,7 @@ func TestAgenticIssuesGolden(t *testing.T) {
 	})
 }
 
-// settled replaces what differs between databases.
+// settled replaces values that differ between databases.
 func (l *auditLand) settled(body string) string {
 	return strings.NewReplacer(fmt.Sprintf(`"projectIds":["%d"]`, l.web), `"projectIds":["WEB"]`, fmt.Sprintf(`"projectIds":["%d"]`, l.api), `"projectIds":["API"]`).Replace(body)
 }
@@ -101,7 +101,7 @@ func TestTriageIssue(t *testing.T) {
 		if n := l.activities(t, id); n != 1 {
 			t.Fatalf("%d activities, want the one of the detection", n)
 		}
-		// Every state is stored as given, and every reason with it.
+		// Each state and each reason is stored as given.
 		for i, state := range []string{"IGNORED", "REOPENED", "REVIEWING", "FIXING", "PROVISIONALLY_IGNORED", "FIXED", "OPEN"} {
 			for j, reason := range []string{"FALSE_POSITIVE", "ACCEPTABLE_RISK", "NO_TIME", ""} {
 				request := fmt.Sprintf(`{"triageState":"TRIAGE_STATE_%s"}`, state)
@@ -176,7 +176,7 @@ func TestIssuesOfOthers(t *testing.T) {
 	})
 }
 
-// Who is in a team sees and decides about the issues of its projects, and none that are about no single project.
+// Team members see and triage the issues of their projects, and no issues without a project.
 func TestIssuesOfTeams(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -231,7 +231,7 @@ func TestSearchIssuesFilters(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := newAuditLand(t, s)
 		l.post(t, l.path("/issue/%d", l.ids[key]), `{"triageState":"TRIAGE_STATE_IGNORED","triageReason":"TRIAGE_REASON_NO_TIME"}`)
-		l.detect(t, "nightly", &l.api, "release") // the key is gone
+		l.detect(t, "nightly", &l.api, "release") // the key was removed
 		moment := func(title string, of func(*ent.AgenticIssue) int64) string {
 			row := s.Store.Reader.AgenticIssue.Query().Where(agenticissue.Title(title)).OnlyX(s.System(t))
 			return store.Time(of(row)).Format(time.RFC3339Nano)
@@ -351,7 +351,7 @@ func TestSearchIssuesPages(t *testing.T) {
 				break
 			}
 		}
-		if len(seen) != 5 { // with the detection, and with what later runs did not detect
+		if len(seen) != 5 { // with the detection, and later runs that did not detect it
 			t.Errorf("got %v", seen)
 		}
 		for _, bad := range []string{"?limit=0", "?limit=1001", "?limit=x", "?cursor=x"} {
@@ -380,7 +380,7 @@ func (l *auditLand) page(t testing.TB, request map[string]any, limit int, cursor
 	return list, answer.Cursor
 }
 
-// The context of a handler carries its deployment: without one there is no answer, and no rows of others.
+// Handlers need a deployment in the context: without one they return an error and no rows.
 func TestIssuesWithoutDeployment(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

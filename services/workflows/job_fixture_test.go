@@ -19,10 +19,10 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// runWorld is a server whose store runs are written into, as the engine would.
+// runWorld is a server with runs written directly into its store, as the engine would.
 type runWorld struct{ *apitest.Server }
 
-// began is when everything that is written begins.
+// began is the start time of all inserted rows.
 var began = store.Micros(time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC))
 
 // write runs fn as a deployment.
@@ -75,7 +75,7 @@ func marshal(t testing.TB, m proto.Message) []byte {
 	return b
 }
 
-// addRun writes a run; change sets what differs from a submitted one.
+// addRun inserts a run; change sets the differences from a submitted one.
 func (w runWorld) addRun(t testing.TB, deploymentID, versionID int64, change func(*ent.WorkflowRunCreate)) (id int64) {
 	t.Helper()
 	w.write(t, deploymentID, func(ctx context.Context, tx *ent.Tx) error {
@@ -95,7 +95,7 @@ func (w runWorld) addRun(t testing.TB, deploymentID, versionID int64, change fun
 	return id
 }
 
-// addTask writes a task with one attempt in the same state, and returns its id.
+// addTask inserts a task with one attempt in the same state, and returns its id.
 func (w runWorld) addTask(t testing.TB, deploymentID, runID int64, step, path, status string, upstream ...int64) (id int64) {
 	t.Helper()
 	w.write(t, deploymentID, func(ctx context.Context, tx *ent.Tx) error {
@@ -131,8 +131,8 @@ func addAttempt(tx *ent.Tx, of *ent.WorkflowTask, status string) *ent.WorkflowAt
 	return attempt
 }
 
-// addAudit writes a run of auditSteps that is in the middle of its foreach: one unit is judged, one failed, one is
-// being judged and one waits.
+// addAudit inserts a run of auditSteps in the middle of its foreach: one unit is judged, one failed, one is running and
+// one waits.
 func (w runWorld) addAudit(t testing.TB, deploymentID, versionID int64) int64 {
 	t.Helper()
 	run := w.addRun(t, deploymentID, versionID, func(c *ent.WorkflowRunCreate) { c.SetStatus("running").SetStartedAt(began + 1).SetRevision(9) })
@@ -148,18 +148,18 @@ func (w runWorld) addAudit(t testing.TB, deploymentID, versionID int64) int64 {
 	return run
 }
 
-// jobsPath is that of the runs of a deployment.
+// jobsPath is the path of a deployment's runs.
 func jobsPath(deploymentID int64, more string) string {
 	return fmt.Sprintf("/api/workflows/v1/deployments/%d/jobs%s", deploymentID, more)
 }
 
-// logged opens the server's database once more, with a log before the reader.
+// logged opens the server's database a second time, with a query log for the reader.
 func (w runWorld) logged(t testing.TB) (*store.Store, *apitest.Queries) {
 	t.Helper()
 	return apitest.OpenRecorded(t, w.Server, func(string) bool { return true })
 }
 
-// headers takes what a handler that is called directly sends as header.
+// headers records the header of a handler that is called directly.
 type headers struct {
 	grpc.ServerTransportStream
 	sent metadata.MD

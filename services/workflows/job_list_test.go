@@ -92,7 +92,7 @@ func TestJobList(t *testing.T) {
 	})
 }
 
-// Every filter of the list is served by an index that has the order as well.
+// Each filter of the list uses an index that also provides the order.
 func TestJobListPlans(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -61,7 +61,7 @@ func TestJobOverview(t *testing.T) {
 	})
 }
 
-// Unknown runs, those of others and what is no id look the same.
+// Unknown runs, runs of other deployments and invalid ids give the same answer.
 func TestJobNotFound(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -90,7 +90,7 @@ func TestJobNotFound(t *testing.T) {
 	})
 }
 
-// The overview reads two rows by their ids and nothing else, whatever the run has.
+// The overview reads two rows by id and nothing else, for any run.
 func TestJobOverviewReadsTwoRows(t *testing.T) {
 	t.Parallel()
 	table := regexp.MustCompile("FROM [`\"](\\w+)[`\"]")
@@ -119,7 +119,7 @@ func TestJobOverviewReadsTwoRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		if st.Postgres() { // small tables are read as a whole where that is cheaper: ask for the plan of large ones
+		if st.Postgres() { // small tables are scanned when that is cheaper: explain with large tables
 			if _, err := conn.ExecContext(t.Context(), "SET enable_seqscan = off"); err != nil {
 				t.Fatal(err)
 			}

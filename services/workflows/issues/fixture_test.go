@@ -92,7 +92,7 @@ func (l land) end(t *testing.T, call step.Call, status string) (report *workflow
 	return report
 }
 
-// run is a whole run over the project.
+// run performs a whole run over the project.
 func (l land) run(t *testing.T, workflow string, covered []string, found ...issues.Found) issues.Counts {
 	t.Helper()
 	call := l.begin(t, workflow, l.project, "main")
@@ -106,7 +106,7 @@ func (l land) issue(t *testing.T, title string) *ent.AgenticIssue {
 	return l.Store.Reader.AgenticIssue.Query().Where(agenticissue.DeploymentID(l.DeploymentID), agenticissue.Title(title)).OnlyX(l.System(t))
 }
 
-// history are the activities of an issue, the oldest first.
+// history returns the activities of an issue, oldest first.
 func (l land) history(t *testing.T, of *ent.AgenticIssue) (out []*workflowsv1.IssueActivity) {
 	t.Helper()
 	rows := l.Store.Reader.AgenticIssueEvent.Query().Where(agenticissueevent.IssueID(of.ID)).Order(ent.Asc(agenticissueevent.FieldID)).AllX(l.System(t))
@@ -120,7 +120,7 @@ func (l land) history(t *testing.T, of *ent.AgenticIssue) (out []*workflowsv1.Is
 	return out
 }
 
-// triage decides about an issue.
+// triage sets the triage state of an issue.
 func (l land) triage(t *testing.T, of *ent.AgenticIssue, state, reason string) {
 	t.Helper()
 	l.write(t, func(ctx context.Context, tx *ent.Tx) error {

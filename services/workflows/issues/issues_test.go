@@ -67,7 +67,7 @@ func TestReopenedAndIgnored(t *testing.T) {
 			last.GetReason() != fmt.Sprintf("detected again by run %d of code-audit", call.RunID) {
 			t.Errorf("got %v", last)
 		}
-		// The same task tried again: what a person decided in between stays, and nothing is told twice.
+		// A retry of the same task keeps a person's decision and records nothing twice.
 		l.triage(t, fixed, "fixed", "")
 		if c := l.upsert(t, call, nil, sqli(), xss()); c.Created != 0 {
 			t.Errorf("got %+v", c)
@@ -183,7 +183,7 @@ func TestVerified(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 		call := l.begin(t, "code-audit", l.project, "main")
-		l.upsert(t, call, nil, sqli(), verified("absent")) // who contradicts himself has detected it
+		l.upsert(t, call, nil, sqli(), verified("absent")) // of contradicting results the detection counts
 		if got := l.issue(t, sqli().Title).DetectionState; got != "detected" {
 			t.Errorf("got %s", got)
 		}
@@ -218,7 +218,7 @@ func TestReport(t *testing.T) {
 		if first, second := report.GetFindings()[0], report.GetFindings()[1]; first.GetFile() != "app/db.py" || second.GetFile() != "app/views.py" {
 			t.Errorf("got %v, %v first", first, second)
 		}
-		// None of it is a finding of a scan.
+		// Agentic issues are not findings of a scan.
 		if body := l.Get(t, "/api/v1/deployments/acme/findings"); body != `{"findings":[]}` {
 			t.Errorf("findings of scans: %s", body)
 		}
@@ -239,7 +239,7 @@ func TestEndedRunStoresNothing(t *testing.T) {
 	})
 }
 
-// Texts of models have no bounds; what is stored has.
+// Unbounded texts of models are cut when stored.
 func TestBounds(t *testing.T) {
 	each(t, func(t *testing.T, l land) {
 		many := make([]string, 1500)
@@ -262,7 +262,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// Runs over one project at the same time make each issue once.
+// Concurrent runs over one project create each issue once.
 func TestParallelRuns(t *testing.T) {
 	each(t, func(t *testing.T, l land) {
 		var found []issues.Found

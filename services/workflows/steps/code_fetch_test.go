@@ -27,7 +27,7 @@ type fetchedCode struct {
 	}
 }
 
-// gitHost runs a source-code host that the deployment is connected to, and a project there.
+// gitHost starts a source-code host, connects the deployment to it and creates a project.
 func (w world) gitHost(t testing.TB) (*clonetest.Server, int64) {
 	t.Helper()
 	host := clonetest.New(t)
@@ -105,8 +105,8 @@ func TestCodeFetchRefs(t *testing.T) {
 	})
 }
 
-// nestedTrees are files in trees of two entries, both the same one: Git stores a tree for each level, and a checkout
-// has a file for each path.
+// nestedTrees returns trees of two entries that both point to the next tree. Git stores one tree per level, but a
+// checkout has one file per path.
 func nestedTrees(levels int) map[string]string {
 	files := map[string]string{}
 	for i := range 1 << levels {
@@ -167,7 +167,7 @@ func TestCodeFetchFailures(t *testing.T) {
 	})
 }
 
-// The name of a project is not where its code is: it must be bound. Tokens go by the host's customs.
+// A project's name does not locate its code: the project must be bound. Tokens use the host's scheme.
 func TestCodeFetchOfBoundProject(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w world) {

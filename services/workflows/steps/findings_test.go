@@ -87,7 +87,7 @@ func TestFindingsQuery(t *testing.T) {
 	})
 }
 
-// A list that an output cannot hold ends early, and long texts are cut.
+// A list that exceeds the output limit ends early, and long texts are cut.
 func TestFindingsQueryIsBounded(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w world) {

@@ -36,14 +36,14 @@ func guard(t testing.TB) *egress.Guard {
 	return g
 }
 
-// world is a server with what steps work with.
+// world is a server with the dependencies of steps.
 type world struct {
 	*apitest.Server
 	kinds   step.Registry
 	dataDir string
 }
 
-// each runs a test on both databases; hosts on this machine may be called.
+// each runs a test on both databases. Loopback hosts may be called.
 func each(t *testing.T, test func(t *testing.T, w world)) {
 	t.Helper()
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
@@ -83,13 +83,13 @@ func (w world) write(t testing.TB, do func(context.Context, *ent.Tx) error) {
 	}
 }
 
-// fact is a finding to seed; what is empty is as a scan would make it.
+// fact describes a finding to insert. Empty fields get the values that a scan would set.
 type fact struct {
 	rule, severity, kind, ref, verdict, triage, state, message, snippet string
 	project                                                             int64
 }
 
-// finding stores a finding; of two with the same severity the later one is listed first.
+// finding inserts a finding. Of two with the same severity the later one is listed first.
 func (w world) finding(t testing.TB, of apitest.Tenant, f fact) int64 {
 	t.Helper()
 	or := func(value, other string) string {
@@ -130,7 +130,7 @@ func (w world) finding(t testing.TB, of apitest.Tenant, f fact) int64 {
 	return id
 }
 
-// call is a call of a step in the first deployment.
+// call builds a call of a step in the first deployment.
 func (w world) call(projectID int64, with map[string]any) step.Call {
 	c := step.Call{DeploymentID: w.DeploymentID, RunID: 7, TaskID: 70, With: with, Step: "look"}
 	if projectID != 0 {
@@ -156,7 +156,7 @@ func run[T any](t testing.TB, kinds step.Registry, name string, call step.Call) 
 	return out, result
 }
 
-// failure runs a kind that must fail.
+// failure runs a kind and requires an error.
 func failure(t testing.TB, kinds step.Registry, name string, call step.Call) error {
 	t.Helper()
 	_, err := kinds[name].Run(t.Context(), call)
@@ -166,7 +166,7 @@ func failure(t testing.TB, kinds step.Registry, name string, call step.Call) err
 	return err
 }
 
-// connect makes an SCM configuration through the API.
+// connect creates an SCM configuration through the API.
 func (w world) connect(t testing.TB, of apitest.Tenant, kind, baseURL, namespace, token string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"type":%q,"namespace":%q,"baseUrl":%q,"accessToken":%q}`, kind, namespace, baseURL, token)
@@ -176,7 +176,7 @@ func (w world) connect(t testing.TB, of apitest.Tenant, kind, baseURL, namespace
 	}
 }
 
-// nothingLeft checks that fetched code is gone.
+// nothingLeft checks that fetched code was deleted.
 func (w world) nothingLeft(t testing.TB) {
 	t.Helper()
 	entries, err := os.ReadDir(w.dataDir + "/checkouts")
