@@ -36,7 +36,7 @@ type Notifications struct {
 // NewNotifications serves in-app notifications from the store.
 func NewNotifications(st *store.Store) *Notifications { return &Notifications{store: st} }
 
-// GetNotifications lists what the caller has not seen, newest first.
+// GetNotifications lists the notifications that the caller has not seen, newest first.
 func (s *Notifications) GetNotifications(ctx context.Context, r *notificationsv1.GetNotificationsRequest) (*notificationsv1.GetNotificationsResponse, error) {
 	who, err := reader(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Notifications) GetNotifications(ctx context.Context, r *notificationsv1
 	return response, nil
 }
 
-// MarkNotificationsAsSeen marks all of the notifications or, when the caller may not see one of them, none.
+// MarkNotificationsAsSeen marks all given notifications, or none if the caller may not see one of them.
 func (s *Notifications) MarkNotificationsAsSeen(ctx context.Context, r *notificationsv1.MarkNotificationsAsSeenRequest) (*notificationsv1.MarkNotificationsAsSeenResponse, error) {
 	who, err := reader(ctx)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Notifications) MarkNotificationsAsSeen(ctx context.Context, r *notifica
 	return response, nil
 }
 
-// requireAll names the ids of which there is no row.
+// requireAll returns an error that names the ids without a row.
 func requireAll(ids []int64, rows []*ent.Notification) error {
 	var missing []string
 	for _, id := range ids {
@@ -137,7 +137,7 @@ func requireAll(ids []int64, rows []*ent.Notification) error {
 	return apierr.NotFound("notifications %s not found", strings.Join(missing, ", "))
 }
 
-// viewer is who reads notifications.
+// viewer is the caller that reads notifications.
 type viewer struct {
 	deploymentID, userID int64
 	admin                bool
@@ -152,7 +152,7 @@ func reader(ctx context.Context) (viewer, error) {
 	return viewer{deploymentID: grant.DeploymentID, userID: principal.UserID, admin: grant.Role == access.RoleAdmin}, nil
 }
 
-// maySee leaves out what is for administrators only.
+// maySee excludes notifications for administrators if the viewer is not one.
 func (v viewer) maySee() []predicate.Notification {
 	if v.admin {
 		return nil
@@ -160,7 +160,7 @@ func (v viewer) maySee() []predicate.Notification {
 	return []predicate.Notification{notification.AdminOnly(false)}
 }
 
-// seen chooses by whether the viewer has seen it.
+// seen filters by whether the viewer has seen a notification.
 func (v viewer) seen(want bool) predicate.Notification {
 	return func(s *entsql.Selector) {
 		marks := entsql.Dialect(s.Dialect()).Table(notificationseen.Table)
@@ -201,14 +201,14 @@ func optionalTimestamp(micros *int64) *timestamppb.Timestamp {
 	return timestamp(*micros)
 }
 
-// tellAbandoned tells administrators, once a day for each rule, that messages were given up.
+// tellAbandoned notifies administrators, at most once a day per rule, that messages were abandoned.
 func tellAbandoned(ctx context.Context, tx *ent.Tx, rule *ent.NotificationRule, reason string) error {
 	return tellAdmins(ctx, tx, notificationsv1.Severity_SEVERITY_ERROR, "delivery_abandoned", rule.ID,
 		fmt.Sprintf("Messages of the notification rule %q were given up", rule.Name),
 		"At least one message was not delivered and is not tried again: "+reason+". The ledger of deliveries lists it; it can be replayed from there.")
 }
 
-// tellOpened tells administrators, once a day for each rule, that its receiver is down.
+// tellOpened notifies administrators, at most once a day per rule, that its receiver is down.
 func tellOpened(ctx context.Context, tx *ent.Tx, rule *ent.NotificationRule) error {
 	return tellAdmins(ctx, tx, notificationsv1.Severity_SEVERITY_WARNING, "circuit_opened", rule.ID,
 		fmt.Sprintf("The receiver of the notification rule %q keeps failing", rule.Name),
