@@ -88,7 +88,7 @@ type waitingRow struct {
 	behind            *int64
 }
 
-// windowSQL reads a rule's first due deliveries that no node has leased. The expressions (+ 0, || '') in the subquery
+// windowSQL reads a rule's first due deliveries that no node has leased. The expressions (+ 0, || ”) in the subquery
 // affect only the plan: they leave the scan's index as the only choice, whatever statistics PostgreSQL has.
 const windowSQL = `SELECT d.id, d.next_attempt_at, CASE WHEN d.kind = 'scan' THEN (
 		SELECT MAX(f.next_attempt_at + 0) FROM deliveries AS f

@@ -14,7 +14,7 @@ func (h *gitHub) File(ctx context.Context, repository, path, ref string) ([]byte
 	return content, err
 }
 
-// content returns a file and the number (SHA) by which it is replaced.
+// content returns a file and its SHA, which an update needs.
 func (h *gitHub) content(ctx context.Context, repository, path, ref string) ([]byte, string, error) {
 	owner, name, err := splitRepository(repository)
 	if err != nil {
@@ -37,7 +37,7 @@ func (h *gitHub) content(ctx context.Context, repository, path, ref string) ([]b
 	return []byte(text), file.GetSHA(), nil
 }
 
-// Propose makes the branch, the commit and the pull request, each unless it is there.
+// Propose creates the branch, the commit and the pull request, each unless it exists.
 func (h *gitHub) Propose(ctx context.Context, repository string, change Change) (PullRequest, error) {
 	owner, name, err := splitRepository(repository)
 	if err != nil {
@@ -83,7 +83,7 @@ func (h *gitHub) commit(ctx context.Context, owner, name string, change Change) 
 	return gitHubError(err)
 }
 
-// isThere tells GitHub's refusal to make a branch twice from its other ones: they have one status.
+// isThere reports whether GitHub rejected a branch because it exists. Other rejections have the same status.
 func isThere(err error) bool {
 	return Is(err, Refused) && strings.Contains(err.Error(), "already exists")
 }
