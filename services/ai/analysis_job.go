@@ -24,17 +24,17 @@ import (
 )
 
 const (
-	// analysisAttempts spread over about a quarter of an hour.
+	// analysisAttempts span about a quarter of an hour.
 	analysisAttempts = 6
-	// maxError is how long the stored text of an error is, in runes.
+	// maxError is the maximum length of a stored error, in runes.
 	maxError = 300
-	// contextLines is how many lines on either side of a match a model sees where the code can be read.
+	// contextLines is the number of lines before and after a match in the prompt, if the code can be read.
 	contextLines = 40
-	// endTimeout is for storing how something ended.
+	// endTimeout applies to storing the final state.
 	endTimeout = 30 * time.Second
 )
 
-// Background is what this package does when nobody waits.
+// Background returns the background work of this package.
 func (a *Assistant) Background(log *slog.Logger) jobs.Work {
 	return jobs.Work{
 		Register: func(to *river.Workers) {
@@ -47,17 +47,17 @@ func (a *Assistant) Background(log *slog.Logger) jobs.Work {
 	}
 }
 
-// analysisArgs order one analysis.
+// analysisArgs is the job of one analysis.
 type analysisArgs struct {
 	DeploymentID int64 `json:"deployment_id"`
 	AnalysisID   int64 `json:"analysis_id"`
 	Verdict      bool  `json:"verdict,omitempty"`
 	Guidance     bool  `json:"guidance,omitempty"`
 	Tags         bool  `json:"tags,omitempty"`
-	// Memory is tried out; MemoryID is 0 when it is not stored.
+	// Memory is the trial memory; MemoryID is 0 if it is not stored.
 	Memory   string `json:"memory,omitempty"`
 	MemoryID int64  `json:"memory_id,omitempty"`
-	// Round is the analysis's while this job makes it.
+	// Round identifies this job's turn at the analysis.
 	Round int32 `json:"round,omitempty"`
 }
 
@@ -70,8 +70,8 @@ func (a analysisArgs) parts() prompt.Parts {
 // Kind is the name in the queue.
 func (analysisArgs) Kind() string { return "ai_analysis" }
 
-// InsertOpts name the queue and bound the tries. A thousand analyses keep no fix waiting, which is only in flight for
-// so long.
+// InsertOpts sets the queue and the maximum number of attempts. The priority is below fixes, because a fix is in flight
+// for a limited time only.
 func (analysisArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: queue, MaxAttempts: analysisAttempts, Priority: river.PriorityDefault + 1}
 }
@@ -82,10 +82,10 @@ type analysisWorker struct {
 	log *slog.Logger
 }
 
-// Timeout is for one run.
+// Timeout applies to one run.
 func (w *analysisWorker) Timeout(*river.Job[analysisArgs]) time.Duration { return jobTimeout }
 
-// Work asks the model and stores what it says. An analysis that has ended is not made again.
+// Work asks the model and stores the answer. It does nothing if the analysis has ended.
 func (w *analysisWorker) Work(ctx context.Context, job *river.Job[analysisArgs]) error {
 	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
 	row, err := w.store.Reader.AiAnalysis.Get(ctx, job.Args.AnalysisID)
@@ -115,29 +115,29 @@ func (w *analysisWorker) Work(ctx context.Context, job *river.Job[analysisArgs])
 		err = w.keep(ctx, job, row, found)
 	}
 	if errors.Is(context.Cause(kept), errLost) {
-		return river.JobSnooze(leaseTime) // to see whether another has it
+		return river.JobSnooze(leaseTime) // check later whether the other worker finished
 	}
 	return w.end(ctx, job, row, found, err)
 }
 
-// own is an update of an analysis that does nothing when it has ended or another job makes it.
+// own updates an analysis only if it has not ended and this job's round is current.
 func own(tx *ent.Tx, id int64, round int32) *ent.AiAnalysisUpdate {
 	return tx.AiAnalysis.Update().Where(aianalysis.ID(id), aianalysis.Status(pending), aianalysis.Round(round))
 }
 
-// end decides what an error means: another try, or the end of the analysis.
+// end handles an error: retry, or end the analysis.
 func (w *analysisWorker) end(ctx context.Context, job *river.Job[analysisArgs], row *ent.AiAnalysis, found analysed, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(ctx.Err(), context.Canceled):
-		return river.JobSnooze(time.Second) // the server stops; that is no try
+		return river.JobSnooze(time.Second) // the server stops: does not count as an attempt
 	case !final(err) && job.Attempt < job.MaxAttempts:
 		return err
 	}
 	text := errorText(err)
 	w.log.InfoContext(ctx, "an analysis has failed", "analysis_id", row.ID, "finding_id", row.FindingID, "error", text)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout) // the time of the job may be what is up
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout) // the job's own context may have timed out
 	defer cancel()
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		_, err := found.ended(own(tx, row.ID, job.Args.Round)).SetStatus(failed).SetError(text).Save(ctx)
@@ -145,15 +145,15 @@ func (w *analysisWorker) end(ctx context.Context, job *river.Job[analysisArgs], 
 	})
 }
 
-// final reports whether trying again is of no use.
+// final reports whether retrying is of no use.
 func final(err error) bool {
 	var hosts *host.Error
 	return llm.IsPermanent(err) || ent.IsNotFound(err) || errors.Is(err, prompt.ErrAnswer) || errors.Is(err, prompt.ErrNoFix) ||
 		errors.Is(err, errDied) || errors.Is(err, errOff) || errors.As(err, &hosts) && !passing(err)
 }
 
-// errorText is what is stored of an error, for people: only texts that were written to be shown. They hold no code and
-// no prompt.
+// errorText is the stored text of an error. Only texts written for people are stored; they contain no code and no
+// prompt.
 func errorText(err error) string {
 	var hosts *host.Error
 	switch {
@@ -168,7 +168,7 @@ func errorText(err error) string {
 	return "the model did not answer, however often it was asked"
 }
 
-// analysed is what came of asking.
+// analysed is the result of an analysis.
 type analysed struct {
 	verdict string
 	result  *storev1.AiResult
@@ -206,7 +206,7 @@ func (w *analysisWorker) analyse(ctx context.Context, row *ent.AiAnalysis, args 
 	return found, err
 }
 
-// tryOut puts a memory first, in the place of the stored one of its id.
+// tryOut puts a trial memory first and removes the stored one with its id.
 func tryOut(memories []prompt.Memory, memory prompt.Memory) []prompt.Memory {
 	out := []prompt.Memory{memory}
 	for _, m := range memories {
@@ -217,8 +217,8 @@ func tryOut(memories []prompt.Memory, memory prompt.Memory) []prompt.Memory {
 	return out
 }
 
-// code is what a model sees of the code: the stored lines and, where a connection may read it, what is around them.
-// Only a finding without stored lines depends on the host.
+// code returns the code for the prompt: the stored lines and, if a connection can read the file, the lines around them.
+// Only a finding without stored lines needs the host.
 func (a *Assistant) code(ctx context.Context, s *subject) (code, around string, err error) {
 	code = s.content.GetSnippet()
 	at := s.content.GetLocation()
@@ -255,14 +255,14 @@ func (a *Assistant) code(ctx context.Context, s *subject) (code, around string, 
 	return code, prompt.Window(lines, first, last, contextLines), nil
 }
 
-// ended sets what an analysis cost.
+// ended sets the cost of an analysis.
 func (f analysed) ended(u *ent.AiAnalysisUpdate) *ent.AiAnalysisUpdate {
 	return u.SetFinishedAt(store.Now()).ClearLeaseUntil().
 		SetDurationMs(f.took.Milliseconds()).SetModel(verdict.Text(f.answer.Model, 200)).SetInputTokens(f.answer.InputTokens).
 		SetOutputTokens(f.answer.OutputTokens).SetCostUsd(f.answer.CostUSD)
 }
 
-// keep stores an analysis and what it means for the finding. A second run of the job finds it ended and does nothing.
+// keep stores an analysis and its effect on the finding. A second run of the job finds it ended and does nothing.
 func (w *analysisWorker) keep(ctx context.Context, job *river.Job[analysisArgs], row *ent.AiAnalysis, f analysed) error {
 	encoded, err := proto.Marshal(f.result)
 	if err != nil {

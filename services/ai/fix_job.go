@@ -32,17 +32,17 @@ import (
 const fixAttempts = 4
 
 var (
-	// errMoved is a finding that cannot be fixed as the scan saw it.
+	// errMoved: the finding cannot be fixed as the scan reported it.
 	errMoved = errors.New("the code has changed since the scan, or the finding was closed: scan again")
-	// errNewer gives way to a later order.
+	// errNewer: a later order replaces this one.
 	errNewer = errors.New("another fix was ordered since")
 )
 
-// fixArgs order one fix.
+// fixArgs is the job of one fix.
 type fixArgs struct {
 	DeploymentID int64 `json:"deployment_id"`
 	FixID        int64 `json:"fix_id"`
-	// Round is the fix's while this job makes it.
+	// Round identifies this job's turn at the fix.
 	Round int32 `json:"round,omitempty"`
 }
 
@@ -51,7 +51,7 @@ func (a fixArgs) deployment() int64 { return a.DeploymentID }
 // Kind is the name in the queue.
 func (fixArgs) Kind() string { return "ai_fix" }
 
-// InsertOpts name the queue and bound the tries.
+// InsertOpts sets the queue and limits the attempts.
 func (fixArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: queue, MaxAttempts: fixAttempts}
 }
@@ -62,10 +62,10 @@ type fixWorker struct {
 	log *slog.Logger
 }
 
-// Timeout is for one run.
+// Timeout applies to one run.
 func (w *fixWorker) Timeout(*river.Job[fixArgs]) time.Duration { return jobTimeout }
 
-// Work has the fix written and proposes it. A second run finds the pull request of the first.
+// Work asks the model for the fix and opens the pull request. A second run finds the first one's pull request.
 func (w *fixWorker) Work(ctx context.Context, job *river.Job[fixArgs]) error {
 	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
 	row, err := w.store.Reader.AiFix.Get(ctx, job.Args.FixID)
@@ -90,13 +90,13 @@ func (w *fixWorker) Work(ctx context.Context, job *river.Job[fixArgs]) error {
 	if err = errDied; job.Args.Round < maxRounds {
 		pull, err = w.propose(kept, row, job.Args.Round, branch, job.Attempt > 1 || job.Args.Round > 0)
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout) // the time of the job may be what is up
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout) // the job's own context may have timed out
 	defer cancel()
 	switch {
 	case err == nil:
 		return w.opened(end, job, row, branch, pull)
 	case errors.Is(err, errLost), errors.Is(context.Cause(kept), errLost):
-		return river.JobSnooze(leaseTime) // to see whether another has it
+		return river.JobSnooze(leaseTime) // check later whether the other worker finished
 	case errors.Is(ctx.Err(), context.Canceled):
 		return river.JobSnooze(time.Second)
 	case !final(err) && !errors.Is(err, errMoved) && !errors.Is(err, errNewer) && job.Attempt < job.MaxAttempts:
@@ -107,12 +107,12 @@ func (w *fixWorker) Work(ctx context.Context, job *river.Job[fixArgs]) error {
 	return w.failed(end, job, row, text)
 }
 
-// ownFix is an update of a fix that does nothing when it has ended or another job makes it.
+// ownFix updates a fix only if it has not ended and this job's round is current.
 func ownFix(tx *ent.Tx, id int64, round int32) *ent.AiFixUpdate {
 	return tx.AiFix.Update().Where(aifix.ID(id), aifix.Status(fixRequested), aifix.Round(round))
 }
 
-// wanted refuses a fix after which another was ordered, and one that another worker has.
+// wanted rejects a fix that a later order replaced, or that another worker has.
 func (w *fixWorker) wanted(ctx context.Context, row *ent.AiFix, round int32) error {
 	latest, err := w.store.Reader.AiFix.Query().Where(aifix.FindingID(row.FindingID)).Order(ent.Desc(aifix.FieldID)).First(ctx)
 	switch {
@@ -126,7 +126,7 @@ func (w *fixWorker) wanted(ctx context.Context, row *ent.AiFix, round int32) err
 	return nil
 }
 
-// propose reads the file as it is now, asks for other lines, and opens a pull request.
+// propose reads the current file, asks for replacement lines, and opens a pull request.
 func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, round int32, branch string, again bool) (host.PullRequest, error) {
 	if err := errors.Join(w.wanted(ctx, row, round), w.permitted(ctx, fixing)); err != nil {
 		return host.PullRequest{}, err
@@ -160,7 +160,7 @@ func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, round int32, br
 			return host.PullRequest{}, err
 		}
 	}
-	if err := w.wanted(ctx, row, round); err != nil { // asking took its time
+	if err := w.wanted(ctx, row, round); err != nil { // the model may have taken long
 		return host.PullRequest{}, err
 	}
 	h, err := w.hosts.Open(ctx, config)
@@ -173,8 +173,8 @@ func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, round int32, br
 	})
 }
 
-// pushed is the file on the branch, if a run before has changed it there: then the model is not asked again, and there
-// is no second commit.
+// pushed returns the file on the branch, if an earlier run has changed it there. Then there is no second question and
+// no second commit.
 func (w *fixWorker) pushed(ctx context.Context, config *ent.ScmConfig, repository, path, branch string, base []string) string {
 	lines, err := w.file(ctx, config, repository, path, branch)
 	if err != nil || slices.Equal(lines, base) {
@@ -183,7 +183,7 @@ func (w *fixWorker) pushed(ctx context.Context, config *ent.ScmConfig, repositor
 	return strings.Join(lines, "\n")
 }
 
-// rewrite asks the model for the lines in the place of the matched ones and returns the whole file.
+// rewrite asks the model for replacement lines and returns the whole file.
 func (w *fixWorker) rewrite(ctx context.Context, s *subject, lines []string) (content, explanation string, err error) {
 	ending := ""
 	if slices.ContainsFunc(lines, func(l string) bool { return strings.HasSuffix(l, "\r") }) {
@@ -210,14 +210,14 @@ func (w *fixWorker) rewrite(ctx context.Context, s *subject, lines []string) (co
 	return content, explanation, err
 }
 
-// fixTitle is ours, not the model's. Names of rules and files come from reports: they may not mention people at the
-// host.
+// fixTitle does not contain text of the model. Rule and file names come from reports, so they must not mention people
+// at the host.
 func fixTitle(s *subject) string {
 	name := s.rule.GetName()
 	return harmless(fmt.Sprintf("Fix %s in %s", name[strings.LastIndexByte(name, '.')+1:], path.Base(s.content.GetLocation().GetFilePath())), 100)
 }
 
-// fixText shows what the model said as plain text: no links, images or mentions.
+// fixText shows the model's explanation as plain text: no links, images or mentions.
 func fixText(s *subject, explanation string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "This change was written by a language model to fix finding %d. Review it as any other change.\n\n", s.ID)
@@ -253,7 +253,7 @@ func (w *fixWorker) opened(ctx context.Context, job *river.Job[fixArgs], row *en
 	})
 }
 
-// maxFailures is how many failures a finding remembers: the latest.
+// maxFailures is the number of stored failures of a finding, latest first.
 const maxFailures = 20
 
 // failed records why there is no pull request.
@@ -271,7 +271,7 @@ func (w *fixWorker) failed(ctx context.Context, job *river.Job[fixArgs], row *en
 	})
 }
 
-// gone makes nothing of a finding that was deleted meanwhile.
+// gone ignores that a finding was deleted meanwhile.
 func gone(err error) error {
 	if ent.IsNotFound(err) {
 		return nil

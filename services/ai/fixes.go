@@ -23,20 +23,20 @@ import (
 	"github.com/palisade/palisade/services/scm/connect"
 )
 
-// The states of a fix.
+// States of a fix.
 const (
 	fixRequested = "requested"
 	fixOpened    = "opened"
 	fixFailed    = "failed"
 )
 
-// inFlight is how long an ordered fix stands in the way of another (contract facts 3.12, hasInFlightAutofixPr).
+// inFlight is how long an ordered fix blocks another (contract facts 3.12, hasInFlightAutofixPr).
 const inFlight = 10 * time.Minute
 
-// hindrance is what stands in the way of a fix. Both service groups have words for it.
+// hindrance is the reason that blocks a fix. Both service groups have error words for it.
 type hindrance struct {
 	kind aiv1.AutofixErrorType
-	// archived, branch and provider are told apart by fix jobs alone.
+	// archived, branch and provider are distinct only for fix jobs.
 	archived, branch, provider bool
 	text                       string
 	config                     *ent.ScmConfig
@@ -52,14 +52,14 @@ type fixes struct {
 	jobs *jobs.Jobs
 }
 
-// fixOrder is what a caller wants.
+// fixOrder is a request for a fix.
 type fixOrder struct {
 	findingID int64
-	// job is true for fix jobs, which are about code on the primary branch.
+	// job is true for fix jobs, which require code on the primary branch.
 	job bool
 }
 
-// order stores the order of a fix and enqueues it, unless something stands in the way.
+// order stores the order of a fix and enqueues it, unless something blocks it.
 func (s *fixes) order(ctx context.Context, o fixOrder) (*hindrance, error) {
 	found, err := s.subject(ctx, o.findingID)
 	if ent.IsNotFound(err) || err == nil && found.Status == lifecycle.Removed {
@@ -93,7 +93,7 @@ func (s *fixes) order(ctx context.Context, o fixOrder) (*hindrance, error) {
 	return why, err
 }
 
-// unfixable says what about the finding stands in the way.
+// unfixable returns the blocker in the finding itself.
 func (s *fixes) unfixable(found *subject, o fixOrder) *hindrance {
 	base, branch := strings.CutPrefix(found.Ref, "refs/heads/")
 	primary := found.project.PrimaryBranch
@@ -128,13 +128,13 @@ func (s *fixes) unfixable(found *subject, o fixOrder) *hindrance {
 	return nil
 }
 
-// manifests are files in which people write which versions they want.
+// manifests are files in which people declare dependency versions.
 var manifests = map[string]bool{
 	"package.json": true, "go.mod": true, "requirements.txt": true, "pyproject.toml": true, "pom.xml": true, "build.gradle": true,
 	"build.gradle.kts": true, "Gemfile": true, "Cargo.toml": true, "composer.json": true, "pubspec.yaml": true, "mix.exs": true,
 }
 
-// unwritable says what about the connection stands in the way.
+// unwritable returns the blocker in the connection.
 func (s *fixes) unwritable(configs []*ent.ScmConfig, row *ent.Project) *hindrance {
 	config, _, why := s.reach(configs, row)
 	kind, blocked := map[aiv1.AnalysisFailureReason]aiv1.AutofixErrorType{
@@ -153,7 +153,7 @@ func (s *fixes) unwritable(configs []*ent.ScmConfig, row *ent.Project) *hindranc
 	return nil
 }
 
-// place stores the order, if nothing else is under way and the quota allows it.
+// place stores the order, if no other fix is in progress and the quota allows it.
 func (s *fixes) place(ctx context.Context, tx *ent.Tx, found *subject) (*hindrance, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	if err := s.lockQuota(ctx, tx, deploymentID); err != nil {
@@ -191,7 +191,7 @@ func (s *fixes) place(ctx context.Context, tx *ent.Tx, found *subject) (*hindran
 	return nil, s.jobs.Enqueue(ctx, fixArgs{DeploymentID: deploymentID, FixID: row.ID}, nil)
 }
 
-// refusedFix is what fix jobs answer where their list of errors has no word.
+// refusedFix is the error of fix jobs for blockers without an error type.
 func refusedFix(h *hindrance) error {
 	switch h.kind {
 	case aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_ISSUE_NOT_FOUND:

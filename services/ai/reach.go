@@ -16,18 +16,18 @@ import (
 	"github.com/palisade/palisade/services/scm/host"
 )
 
-// connections reads the source-code host connections of the deployment.
+// connections reads the deployment's source-code host connections.
 func (a *Assistant) connections(ctx context.Context) ([]*ent.ScmConfig, error) {
 	return a.store.Reader.ScmConfig.Query().Order(ent.Asc(scmconfig.FieldID)).All(ctx)
 }
 
-// obstacle is why code cannot be reached; the reason UNSPECIFIED means that it can.
+// obstacle is the reason why code cannot be read. The reason UNSPECIFIED means that it can.
 type obstacle struct {
 	reason aiv1.AnalysisFailureReason
 	text   string
 }
 
-// reach says through which connection the code of a project can be read.
+// reach returns the connection through which a project's code can be read.
 func (a *Assistant) reach(configs []*ent.ScmConfig, row *ent.Project) (config *ent.ScmConfig, repository string, why obstacle) {
 	config, repository, missing := connect.Reached(configs, row)
 	if config == nil {
@@ -54,7 +54,7 @@ func (a *Assistant) reach(configs []*ent.ScmConfig, row *ent.Project) (config *e
 	return config, repository, why
 }
 
-// scopesOf are what the credential may do; nil before the first check.
+// scopesOf returns the credential's scopes; nil before the first check.
 func scopesOf(config *ent.ScmConfig) *scmv1.ScmTokenScopes {
 	scopes := &scmv1.ScmTokenScopes{}
 	if config.CheckedAt == nil || proto.Unmarshal(config.TokenScopes, scopes) != nil {

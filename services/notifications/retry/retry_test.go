@@ -26,8 +26,8 @@ func TestDelayIsBounded(t *testing.T) {
 	}
 }
 
-// With a receiver that fails half of the time 10,000 messages arrive within minutes; with one that is down nobody is
-// asked more than a hundred times about one message.
+// With a receiver that fails half of the time, 10,000 messages arrive within minutes. A receiver that is down gets at
+// most a hundred attempts per message.
 func TestDelayDrains(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	latest, most := time.Duration(0), 0
