@@ -55,7 +55,7 @@ func openEmpty(t *testing.T) *store.Store {
 	return st
 }
 
-// fill gives a deployment n findings, each with an event.
+// fill adds n findings to a deployment, each with an event.
 func fill(t *testing.T, st *store.Store, deploymentID int64, n int) {
 	t.Helper()
 	_, writer := st.DB()
@@ -73,7 +73,7 @@ func fill(t *testing.T, st *store.Store, deploymentID int64, n int) {
 	}
 }
 
-// The cache keeps what was used last, within its bytes.
+// The cache keeps the most recently used entries within its size.
 func TestSnapshotsAreLetGo(t *testing.T) {
 	st := openEmpty(t)
 	for id := range int64(4) {
@@ -92,7 +92,7 @@ func TestSnapshotsAreLetGo(t *testing.T) {
 	if get(s, 1) != first {
 		t.Error("what has not changed was made again")
 	}
-	get(s, 3) // the second was not used for the longest time
+	get(s, 3) // the second is the least recently used
 	if get(s, 1) != first || get(s, 2) == second {
 		t.Error("the wrong one was let go")
 	}
@@ -105,7 +105,7 @@ func TestSnapshotsAreLetGo(t *testing.T) {
 	}
 }
 
-// A caller who leaves neither breaks the snapshot nor keeps others waiting.
+// A canceled caller neither breaks the snapshot nor blocks others.
 func TestCancelledCallers(t *testing.T) {
 	st := openEmpty(t)
 	fill(t, st, 1, 5000)
@@ -116,7 +116,7 @@ func TestCancelledCallers(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	e := s.entry(1)
-	<-e.turn // somebody else builds
+	<-e.turn // another caller builds
 	if _, err := s.Of(cancelled, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("waiting: got %v", err)
 	}
@@ -126,7 +126,7 @@ func TestCancelledCallers(t *testing.T) {
 	}
 }
 
-// Snapshots of a deployment hold nothing of another, and one event makes no new columns but those it touches.
+// A deployment's snapshot has no data of another one, and one event copies only the columns that it changes.
 func TestAdvance(t *testing.T) {
 	st := openEmpty(t)
 	fill(t, st, 1, 9000)

@@ -25,7 +25,7 @@ import (
 
 const (
 	defaultLimit = 100
-	// maxShownVersions is how many versions of a rule are listed.
+	// maxShownVersions is the maximum number of versions listed for a rule.
 	maxShownVersions = 100
 )
 
@@ -83,7 +83,7 @@ func limitOf(given int32) int {
 	return int(given)
 }
 
-// narrow adds the filters of the request: all of them, and one value of each.
+// narrow applies the request's filters, joined with AND.
 func narrow(query *ent.RuleDocumentQuery, r *rulesv1.ListRulesRequest) error {
 	if len(r.GetProducts()) > 0 {
 		query.Where(store.OneOf(ruledocument.FieldProduct, wordsOf(ruleset.Products, r.GetProducts())))
@@ -155,7 +155,7 @@ func find(ctx context.Context, db *ent.Client, name string) (*ent.RuleDocument, 
 
 func noRule(name string) error { return apierr.NotFound("rule %s not found", apierr.Quote(name)) }
 
-// UpdateRuleModes changes what happens to the findings of rules.
+// UpdateRuleModes changes the modes of rules.
 func (s *Rules) UpdateRuleModes(ctx context.Context, r *rulesv1.UpdateRuleModesRequest) (*rulesv1.UpdateRuleModesResponse, error) {
 	names := slices.Compact(slices.Sorted(slices.Values(r.GetNames())))
 	var response *rulesv1.UpdateRuleModesResponse
@@ -199,7 +199,7 @@ func (s *Rules) UpdateRuleModes(ctx context.Context, r *rulesv1.UpdateRuleModesR
 	return response, nil
 }
 
-// DeleteRule takes a rule away. Its versions stay: findings name them.
+// DeleteRule deletes a rule. Its versions stay, because findings refer to them.
 func (s *Rules) DeleteRule(ctx context.Context, r *rulesv1.DeleteRuleRequest) (*rulesv1.DeleteRuleResponse, error) {
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if _, err := ruleset.Turn(ctx, s.store, tx); err != nil {

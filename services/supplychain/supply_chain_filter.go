@@ -20,33 +20,33 @@ import (
 	"github.com/palisade/palisade/services/supplychain/dependencies"
 )
 
-// transitivities are the contract's words for how a package comes in, by those of the table.
+// transitivities maps stored words to the contract's.
 var transitivities = map[string]string{
 	dependencies.Direct: "DIRECT", dependencies.Transitive: "TRANSITIVE", dependencies.Unknown: "UNKNOWN_TRANSITIVITY",
 }
 
-// condition is one of a filter.
+// condition is one condition of a filter.
 type condition struct {
 	where predicate.Dependency
-	// by is the same condition for an index of lists, which begins with its column; nil: there is none.
+	// by is the same condition in the form of an index of lists; nil if there is no index.
 	by predicate.Dependency
-	// one: it is one value of that column, which the index has in the order of the list.
+	// one: it has a single value of the index's first column, so that the index has the order of the list.
 	one bool
-	// named tells it from other conditions that have an index.
+	// named is the cache key among conditions with an index.
 	named string
-	// ofProject: the index also has projects in their order.
+	// ofProject: the index also contains projects, in order.
 	ofProject bool
-	// read: the entries of the index are those in entries.
+	// read: entries holds the index entries.
 	read    bool
 	entries []entry
 }
 
-// indexed is a condition of one or more values of a column that an index begins with.
+// indexed builds a condition on one or more values of an index's first column.
 func indexed[T any](column string, values []T, where predicate.Dependency) condition {
 	return condition{where: where, by: where, one: len(values) == 1, named: fmt.Sprintf("%s/%#v", column, values)}
 }
 
-// conditions are those of a filter, which may be nil. Errors: INVALID_ARGUMENT for what cannot be answered.
+// conditions converts a filter, which may be nil. It returns INVALID_ARGUMENT for filters that cannot be answered.
 func (s *SupplyChain) conditions(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter) ([]condition, error) {
 	if len(f.GetLicensePolicySettings()) > 0 {
 		return nil, apierr.InvalidArgument("dependencyFilter.licensePolicySettings",
@@ -64,7 +64,7 @@ func (s *SupplyChain) conditions(ctx context.Context, db *ent.Client, f *supplyc
 	}
 	if ids := f.GetRepositoryId(); len(ids) > 0 {
 		in := func(q *entsql.Selector) { q.Where(store.InIDs(q.C(dependency.FieldProjectID), ids)) }
-		// Where PostgreSQL walks through projects, it begins with the first of them. SQLite goes from one to the next.
+		// A range on projects lets PostgreSQL start its index scan at the first one. SQLite skips from one to the next.
 		between := store.Unindexed(dependency.And(dependency.ProjectIDGTE(slices.Min(ids)), dependency.ProjectIDLTE(slices.Max(ids))))
 		c := indexed(dependency.FieldProjectID, ids, dependency.And(in, between))
 		c.ofProject = true
@@ -86,47 +86,46 @@ func (s *SupplyChain) conditions(ctx context.Context, db *ent.Client, f *supplyc
 	return all, nil
 }
 
-// limits are how much is read in one way before another is tried.
+// limits are the thresholds between ways to execute a query.
 type limits struct {
-	// fewNames is how many packages are told apart by their names. What more packages have, many dependencies have.
+	// fewNames is the maximum number of packages selected by name. More packages usually have many dependencies.
 	fewNames int
-	// lookedUp is how many dependencies are looked up by id at once, or walked through for a page; for large pages twice
-	// as many.
+	// lookedUp is the maximum number of dependencies looked up by id at once, or scanned for a page; up to twice as many
+	// for large pages.
 	lookedUp int
-	// together is how many entries of an index are compared with those of another.
+	// together is the maximum number of index entries to intersect with another index's entries.
 	together int
-	// ofRepository is how many dependencies the next repositories are taken to have.
+	// ofRepository is the assumed number of dependencies per repository.
 	ofRepository int
-	// sortable is how many entries of an index are put into the order of a list.
+	// sortable is the maximum number of index entries to sort into list order.
 	sortable int
 }
 
-// theLimits were measured over a million dependencies (docs/decisions/0021).
+// theLimits were measured with a million dependencies (docs/decisions/0021).
 var theLimits = limits{fewNames: 2500, lookedUp: 5000, together: 25_000, ofRepository: 2000, sortable: 100_000}
 
-// window is how many of the entries of an index are looked up first, because they are likely to be enough.
+// window is how many index entries are looked up first, because they usually suffice.
 func (l limits) window() int { return l.lookedUp / 5 }
 
-// lookedUpFor is lookedUp for pages of a size.
+// lookedUpFor is lookedUp for a page size.
 func (l limits) lookedUpFor(size int) int { return min(max(l.lookedUp, 10*size), 2*l.lookedUp) }
 
-// choice is how what a filter chooses is found.
+// choice is the plan to find a filter's dependencies.
 type choice struct {
 	list []condition
-	// always is what is asked besides of every dependency.
+	// always holds the conditions outside of the filter.
 	always []predicate.Dependency
-	// lead is the condition whose entries are read, because they are few, or have been; -1 for none.
+	// lead is the position of the driving condition: few entries, which are read completely; -1 if there is none.
 	lead int
-	// size is that of the page.
+	// size is the page size.
 	size   int
 	limits limits
 	sizes  *sizes
 }
 
-// choose makes a choice of a filter, which may be nil, for a page of that size. Databases plan with averages: they take
-// a condition that chooses nothing for one that chooses many, and one whose dependencies are all in the last projects
-// for one that is met everywhere. So each condition is asked how much it chooses, in all projects. Errors: those of
-// conditions.
+// choose plans the query of a filter, which may be nil. Databases plan with average selectivity: they overestimate a
+// condition that matches nothing, and assume that matches are spread evenly when all are in the last projects. So it
+// counts the matches of each condition in all projects. Errors are the ones of conditions.
 func (s *SupplyChain) choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter, size int) (choice, error) {
 	list, err := s.conditions(ctx, db, f)
 	if err != nil {
@@ -144,8 +143,7 @@ func (s *SupplyChain) choose(ctx context.Context, db *ent.Client, f *supplychain
 	return c, nil
 }
 
-// together is the choice with a lead, if there are two conditions that choose so little that what both choose is soon
-// found.
+// together sets a driving condition if two conditions are selective enough to intersect their entries.
 func (c choice) together(ctx context.Context, db *ent.Client) (choice, error) {
 	if c.lead >= 0 || len(c.list) < 2 {
 		return c, nil
@@ -157,13 +155,13 @@ func (c choice) together(ctx context.Context, db *ent.Client) (choice, error) {
 	return c, err
 }
 
-// where is what is asked of a dependency that the entries of a lead have, or of any for -1: for no index but that of
-// projects.
+// where is the condition on a dependency found through lead, or on any for -1. It prevents the use of indexes, except
+// the one of projects.
 func (c choice) where(lead int) predicate.Dependency {
 	all := slices.Clone(c.always)
 	for i, one := range c.list {
 		switch {
-		case i == lead: // its entries say so
+		case i == lead: // implied by its entries
 		case one.ofProject && lead < 0:
 			all = append(all, one.where)
 		default:
@@ -173,7 +171,7 @@ func (c choice) where(lead int) predicate.Dependency {
 	return dependency.And(all...)
 }
 
-// atMost is the first condition that chooses at most so many dependencies, -1 for none.
+// atMost returns the first condition that matches at most most dependencies; -1 if there is none.
 func (c choice) atMost(ctx context.Context, db *ent.Client, most int) (int, error) {
 	for i, one := range c.list {
 		if few, err := c.sizes.atMost(ctx, db, one, most); few || err != nil {
@@ -183,7 +181,7 @@ func (c choice) atMost(ctx context.Context, db *ent.Client, most int) (int, erro
 	return -1, nil
 }
 
-// allAtMost are all conditions that choose at most so many.
+// allAtMost returns all conditions that match at most most dependencies.
 func (c choice) allAtMost(ctx context.Context, db *ent.Client, most int) (all []int, err error) {
 	for i, one := range c.list {
 		few, err := c.sizes.atMost(ctx, db, one, most)
@@ -197,8 +195,8 @@ func (c choice) allAtMost(ctx context.Context, db *ent.Client, most int) (all []
 	return all, nil
 }
 
-// entriesOf reads the entries that a lead has in its index, in no order: packIDs or packAll of them. Of many only those
-// remain that other conditions have, too.
+// entriesOf reads all index entries of a condition, unordered, with packIDs or packAll. If there are many, it
+// intersects them with the entries of other selective conditions.
 func (c choice) entriesOf(ctx context.Context, db *ent.Client, lead int, pack []ent.AggregateFunc) ([]entry, error) {
 	entries, err := c.list[lead].readEntries(ctx, db, pack)
 	if err != nil || len(entries) <= c.limits.window() {
@@ -221,12 +219,12 @@ func (c choice) entriesOf(ctx context.Context, db *ent.Client, lead int, pack []
 	return entries, nil
 }
 
-// ofProjects reports whether projects are chosen.
+// ofProjects reports whether the filter selects projects.
 func (c choice) ofProjects() bool {
 	return slices.ContainsFunc(c.list, func(c condition) bool { return c.ofProject })
 }
 
-// ordered is the first condition that an index has in the order of the list; nil for none.
+// ordered returns the first condition with an index in list order; nil if there is none.
 func (c choice) ordered() predicate.Dependency {
 	for _, one := range c.list {
 		if one.one {
@@ -236,8 +234,8 @@ func (c choice) ordered() predicate.Dependency {
 	return nil
 }
 
-// dependencies reads the dependencies of a choice, in their order: those behind a cursor, at most so many. What no
-// condition chooses few of is likely to be among the next ones.
+// dependencies reads up to most dependencies after a cursor, in list order. If no condition is selective, matches are
+// likely among the next rows, so it scans a bounded range first.
 func (c choice) dependencies(ctx context.Context, db *ent.Client, cursor int64, most int) ([]*ent.Dependency, error) {
 	c, err := c.together(ctx, db)
 	if err != nil {
@@ -265,7 +263,7 @@ func (c choice) dependencies(ctx context.Context, db *ent.Client, cursor int64, 
 	return append(rows, more...), err
 }
 
-// behind reads the dependencies of a choice that are behind a cursor by the best index of its conditions.
+// behind reads the dependencies after a cursor through the best index of the conditions.
 func (c choice) behind(ctx context.Context, db *ent.Client, cursor int64, most int) ([]*ent.Dependency, error) {
 	if c.lead >= 0 {
 		return c.dependenciesByEntries(ctx, db, c.lead, cursor, most)
@@ -286,7 +284,7 @@ func (c choice) behind(ctx context.Context, db *ent.Client, cursor int64, most i
 	return inOrder(ctx, db, most, where...)
 }
 
-// dependenciesByEntries reads dependencies by the entries of a lead: in windows, in their order.
+// dependenciesByEntries reads dependencies through a condition's index entries, in windows and in list order.
 func (c choice) dependenciesByEntries(ctx context.Context, db *ent.Client, lead int, cursor int64, most int) (rows []*ent.Dependency, err error) {
 	entries, err := c.entriesOf(ctx, db, lead, packIDs)
 	if err != nil {
@@ -311,20 +309,21 @@ func (c choice) dependenciesByEntries(ctx context.Context, db *ent.Client, lead 
 	return rows, nil
 }
 
-// inOrder reads the first dependencies that conditions choose.
+// inOrder reads the first dependencies that match conditions.
 func inOrder(ctx context.Context, db *ent.Client, most int, where ...predicate.Dependency) ([]*ent.Dependency, error) {
 	return db.Dependency.Query().Where(where...).Order(dependency.ByID()).Limit(most).Select(listed...).All(ctx)
 }
 
-// repository is a project with the number of its dependencies that were chosen, and of those whose paths are known.
+// repository is a project with its number of matching dependencies, and how many of them have known paths.
 type repository struct {
 	ProjectID int64 `sql:"project_id"`
 	Count     int   `sql:"number"`
 	Paths     int   `sql:"paths"`
 }
 
-// repositories reads what has the dependencies of a choice, by id: behind a cursor, at most so many. Entries of an
-// index say where they are; what every condition chooses too many of is likely to be in the next projects.
+// repositories reads up to most repositories with matching dependencies after a cursor, by id. It uses index entries,
+// which contain the project. If no condition is selective, matches are likely in the next projects, so it scans these
+// first.
 func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, most int) ([]repository, error) {
 	c, err := c.together(ctx, db)
 	if err != nil {
@@ -359,7 +358,7 @@ func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, 
 	return append(found, more...), err
 }
 
-// repositoriesByEntries reads what has dependencies that a lead chooses, whose entries say in which projects they are.
+// repositoriesByEntries reads repositories through a condition's index entries.
 func (c choice) repositoriesByEntries(ctx context.Context, db *ent.Client, lead int, cursor int64, most int) (found []repository, err error) {
 	entries, err := c.entriesOf(ctx, db, lead, packAll)
 	if err != nil {
@@ -390,14 +389,14 @@ func (c choice) repositoriesByEntries(ctx context.Context, db *ent.Client, lead 
 	return found, nil
 }
 
-// repositories reads the first projects that have some of the dependencies that conditions choose.
+// repositories reads the first projects with matching dependencies.
 func repositories(ctx context.Context, db *ent.Client, most int, where ...predicate.Dependency) (found []repository, err error) {
 	err = db.Dependency.Query().Where(where...).Order(dependency.ByProjectID()).Limit(most).
 		GroupBy(dependency.FieldProjectID).Aggregate(ent.As(ent.Count(), "number"), withPaths).Scan(ctx, &found)
 	return found, err
 }
 
-// ofProject is the condition of a choice for the dependencies of a project.
+// ofProject is the plan's condition for the dependencies of one project.
 func (c choice) ofProject(ctx context.Context, db *ent.Client, id int64) (predicate.Dependency, error) {
 	if c.lead < 0 {
 		return dependency.And(dependency.ProjectID(id), c.where(-1)), nil
@@ -415,8 +414,8 @@ func (c choice) ofProject(ctx context.Context, db *ent.Client, id int64) (predic
 	return dependency.And(withIDs(ids), c.where(c.lead)), nil
 }
 
-// withIDs chooses what has one of many ids. PostgreSQL looks at them when it has a plan: it would take thousands for a
-// reason to walk through all dependencies.
+// withIDs selects rows by many ids. It hides them from PostgreSQL's planner, which would choose a full scan for
+// thousands of ids.
 func withIDs(ids []int64) predicate.Dependency {
 	return func(s *entsql.Selector) {
 		if s.Dialect() != dialect.Postgres {
@@ -429,13 +428,13 @@ func withIDs(ids []int64) predicate.Dependency {
 	}
 }
 
-// listed is what lists show of a dependency.
+// listed are the columns of lists.
 var listed = []string{
 	dependency.FieldID, dependency.FieldProjectID, dependency.FieldScanID, dependency.FieldLockfile, dependency.FieldEcosystem,
 	dependency.FieldPackage, dependency.FieldVersion, dependency.FieldTransitivity, dependency.FieldContent, dependency.FieldSeenAt,
 }
 
-// notArchived leaves out archived projects. The wall between deployments does not cover subqueries.
+// notArchived excludes archived projects. The tenant policy does not cover subqueries, so it repeats the deployment.
 func notArchived(deploymentID int64) predicate.Dependency {
 	return func(s *entsql.Selector) {
 		archived := entsql.Table(project.Table).As("archived")

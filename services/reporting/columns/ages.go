@@ -1,11 +1,11 @@
 package columns
 
-// maxCells bounds the memory of one pass over the findings: 16 MB a processor.
+// maxCells limits the memory of one pass over the findings: 16 MB per processor.
 const maxCells = 4 << 20
 
-// MedianAges computes how old, in whole days of 24 hours, the findings were that were open at ascending ends: the
-// median by group and end, the lower whole number between the two in the middle, 0 when nothing was open. An age counts
-// from when the finding was opened last.
+// MedianAges computes the median age of open findings, by group and end, in whole days of 24 hours. Of two middle
+// values it returns the lower; without open findings it returns 0. The age counts from the last opening. ends is
+// ascending.
 func (s *Snapshot) MedianAges(f *Filter, by *Grouping, ends []uint32) [][]int32 {
 	medians := make([][]int32, by.Groups)
 	for len(ends) > 0 {
@@ -19,7 +19,7 @@ func (s *Snapshot) MedianAges(f *Filter, by *Grouping, ends []uint32) [][]int32 
 	return medians
 }
 
-// daysUntil is how many ages in days there can be.
+// daysUntil is the number of possible ages in days.
 func (s *Snapshot) daysUntil(end uint32) int {
 	if end <= s.oldest {
 		return 2
@@ -27,9 +27,9 @@ func (s *Snapshot) daysUntil(end uint32) int {
 	return int((end-s.oldest)/day) + 2
 }
 
-// opened numbers the days on which findings were opened, so that all that are opened on one have the same age at an
-// end. Such days begin at the time of day of the end, so ends of several times of day (buckets begin at midnight, but
-// the last one ends when the period does, or now) count in stretches, each with days of its own.
+// opened numbers the days of openings, so that all findings opened on one day have the same age at an end. Such a day
+// begins at the end's time of day. Buckets begin at midnight, but the last one may end at another time, so ends are
+// divided into ranges with the same time of day, each with its own days.
 type opened struct {
 	stretches []stretch
 	oldest    uint32
@@ -37,10 +37,10 @@ type opened struct {
 }
 
 type stretch struct {
-	first, last int // ends
+	first, last int // positions in ends
 	phase       uint32
-	shift       uint32 // makes days begin at the time of day
-	base        uint32 // number of the day of the oldest opening
+	shift       uint32 // aligns days to the time of day
+	base        uint32 // day number of the oldest opening
 }
 
 func newOpened(ends []uint32, oldest uint32, days int) *opened {
@@ -56,11 +56,11 @@ func newOpened(ends []uint32, oldest uint32, days int) *opened {
 	return o
 }
 
-// dayOf is the number of the day, from 0, of a stretch on which something was opened. It ends at the time of day of the
-// stretch, inclusive: 24 hours later the age is one day.
+// dayOf is the day number, from 0, of an opening in a range. The day ends at the range's time of day, inclusive: 24
+// hours later the age is one day.
 func (s *stretch) dayOf(at uint32) int { return int((at+s.shift)/day - s.base) }
 
-// ageAt is the age at an end of what was opened on a day.
+// ageAt is the age at an end of findings opened on a day.
 func (o *opened) ageAt(end uint32, dayNumber int) int32 {
 	return int32((end+day-end%day)/day) - int32((o.oldest+day-end%day+day-1)/day) - int32(dayNumber)
 }
@@ -97,7 +97,7 @@ func (s *Snapshot) medianAges(f *Filter, by *Grouping, ends []uint32, days int) 
 	return medians
 }
 
-// medians adds up the changes of one group from end to end.
+// medians accumulates the changes of one group from end to end.
 func (o *opened) medians(changes []int32, ends []uint32) []int32 {
 	list := make([]int32, len(ends))
 	open := make([]int32, o.days)
@@ -110,7 +110,7 @@ func (o *opened) medians(changes []int32, ends []uint32) []int32 {
 				total += open[d]
 			}
 			if total > 0 {
-				// Both in the middle; they are the same one when the number is odd.
+				// The two middle ones; equal if the number is odd.
 				young, old := o.nth(open, ends[n], (total-1)/2), o.nth(open, ends[n], total/2)
 				list[n] = (young + old) / 2
 			}
@@ -119,7 +119,7 @@ func (o *opened) medians(changes []int32, ends []uint32) []int32 {
 	return list
 }
 
-// nth is the age of one of the open findings, the oldest being number 0.
+// nth is the age of the nth open finding, oldest first.
 func (o *opened) nth(open []int32, end uint32, n int32) int32 {
 	for d, count := range open {
 		if n < count {
@@ -127,5 +127,5 @@ func (o *opened) nth(open []int32, end uint32, n int32) int32 {
 		}
 		n -= count
 	}
-	return 0 // not reached: n is below the sum
+	return 0 // unreachable: n is below the sum
 }

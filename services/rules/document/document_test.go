@@ -14,12 +14,12 @@ import (
 	"github.com/palisade/palisade/services/rules/document"
 )
 
-// rule is a file with one rule in lines 2 and following: its head and further lines.
+// rule is a file with one rule from line 2 on: its head and further lines.
 func rule(more ...string) string {
 	return "rules:\n- id: a.b\n  languages: [python]\n  severity: ERROR\n  message: no\n  " + strings.Join(more, "\n  ") + "\n"
 }
 
-// refused are files with all that is wrong in them.
+// refused lists invalid files with all their problems.
 var refused = []struct {
 	name, source string
 	want         []string
@@ -41,7 +41,7 @@ var refused = []struct {
 	{"key is a list", "rules:\n- [a]: b", []string{"f:2: keys must be texts, got a list or an object"}},
 	{"binary", rule("pattern: !!binary aGk="), []string{"f:6: values of the YAML type !!binary are not supported"}},
 	{"infinite", rule("options: {a: .inf}"), []string{"f:6: .inf is no number that JSON knows"}},
-	// What every rule has.
+	// Keys that each rule has.
 	{"nothing", "rules:\n- {}", []string{"f:2: rules[0] has no id", "f:2: languages is missing: a list such as [python]",
 		"f:2: severity is missing: one of CRITICAL, HIGH, MEDIUM, LOW, ERROR, WARNING, INFO, EXPERIMENT, INVENTORY", "f:2: message is missing",
 		"f:2: there is no pattern: want exactly one of pattern, patterns, pattern-either, pattern-regex, match, or mode taint with pattern-sources and pattern-sinks"}},
@@ -153,7 +153,7 @@ func only(t testing.TB, source string) document.Rule {
 	return rules[0]
 }
 
-// accepted are rules as they are written in practice.
+// accepted lists valid rules as written in practice.
 func TestAccepted(t *testing.T) {
 	for _, test := range []struct{ source, product string }{
 		{rule("pattern: eval($X)"), "sast"},
@@ -248,7 +248,7 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// However a rule's keys are turned, it stays the same rule, and its numbers and texts survive.
+// Reordering a rule's keys does not change the rule, and its numbers and strings are kept.
 func TestDocumentProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		metadata := map[string]any{}
