@@ -95,8 +95,8 @@ func (w *analysisWorker) Work(ctx context.Context, job *river.Job[analysisArgs])
 	if err != nil {
 		return err
 	}
-	kept, release, err := w.hold(ctx, func(ctx context.Context, tx *ent.Tx, until int64) (int, error) {
-		return own(tx, row.ID, job.Args.Round).SetLeaseUntil(until).Save(ctx)
+	kept, release, err := w.holdLease(ctx, func(ctx context.Context, tx *ent.Tx, until int64) (int, error) {
+		return runningAnalysis(tx, row.ID, job.Args.Round).SetLeaseUntil(until).Save(ctx)
 	})
 	if errors.Is(err, errLost) {
 		return nil
@@ -112,7 +112,7 @@ func (w *analysisWorker) Work(ctx context.Context, job *river.Job[analysisArgs])
 	found, err := w.analyse(kept, row, job.Args)
 	found.took = time.Since(begun)
 	if err == nil {
-		err = w.keep(ctx, job, row, found)
+		err = w.storeResult(ctx, job, row, found)
 	}
 	if errors.Is(context.Cause(kept), errLost) {
 		return river.JobSnooze(leaseTime) // check later whether the other worker finished
@@ -120,8 +120,8 @@ func (w *analysisWorker) Work(ctx context.Context, job *river.Job[analysisArgs])
 	return w.end(ctx, job, row, found, err)
 }
 
-// own updates an analysis only if it has not ended and this job's round is current.
-func own(tx *ent.Tx, id int64, round int32) *ent.AiAnalysisUpdate {
+// runningAnalysis updates an analysis only if it has not ended and this job's round is current.
+func runningAnalysis(tx *ent.Tx, id int64, round int32) *ent.AiAnalysisUpdate {
 	return tx.AiAnalysis.Update().Where(aianalysis.ID(id), aianalysis.Status(pending), aianalysis.Round(round))
 }
 
@@ -132,7 +132,7 @@ func (w *analysisWorker) end(ctx context.Context, job *river.Job[analysisArgs], 
 		return nil
 	case errors.Is(ctx.Err(), context.Canceled):
 		return river.JobSnooze(time.Second) // the server stops: does not count as an attempt
-	case !final(err) && job.Attempt < job.MaxAttempts:
+	case !isFinal(err) && job.Attempt < job.MaxAttempts:
 		return err
 	}
 	text := errorText(err)
@@ -140,16 +140,16 @@ func (w *analysisWorker) end(ctx context.Context, job *river.Job[analysisArgs], 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout) // the job's own context may have timed out
 	defer cancel()
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		_, err := found.ended(own(tx, row.ID, job.Args.Round)).SetStatus(failed).SetError(text).Save(ctx)
+		_, err := found.ended(runningAnalysis(tx, row.ID, job.Args.Round)).SetStatus(failed).SetError(text).Save(ctx)
 		return err
 	})
 }
 
-// final reports whether retrying is of no use.
-func final(err error) bool {
+// isFinal reports whether retrying is of no use.
+func isFinal(err error) bool {
 	var hosts *host.Error
 	return llm.IsPermanent(err) || ent.IsNotFound(err) || errors.Is(err, prompt.ErrAnswer) || errors.Is(err, prompt.ErrNoFix) ||
-		errors.Is(err, errDied) || errors.Is(err, errOff) || errors.As(err, &hosts) && !passing(err)
+		errors.Is(err, errDied) || errors.Is(err, errOff) || errors.As(err, &hosts) && !isTemporary(err)
 }
 
 // errorText is the stored text of an error. Only texts written for people are stored; they contain no code and no
@@ -178,14 +178,14 @@ type analysed struct {
 
 // analyse asks the model.
 func (w *analysisWorker) analyse(ctx context.Context, row *ent.AiAnalysis, args analysisArgs) (found analysed, err error) {
-	if err := w.permitted(ctx, wanted(args.parts())...); err != nil {
+	if err := w.checkAllowed(ctx, usesOf(args.parts())...); err != nil {
 		return found, err
 	}
 	s, err := w.subject(ctx, row.FindingID)
 	if err != nil {
 		return found, err
 	}
-	about := s.facts()
+	about := s.promptFinding()
 	if about.Code, about.Around, err = w.code(ctx, s); err != nil {
 		return found, err
 	}
@@ -194,7 +194,7 @@ func (w *analysisWorker) analyse(ctx context.Context, row *ent.AiAnalysis, args 
 		return found, err
 	}
 	if args.Memory != "" {
-		memories = tryOut(memories, prompt.Memory{ID: args.MemoryID, Content: args.Memory})
+		memories = withTrialMemory(memories, prompt.Memory{ID: args.MemoryID, Content: args.Memory})
 	}
 	parts := args.parts()
 	q := prompt.Analysis(about, parts, memories)
@@ -206,8 +206,8 @@ func (w *analysisWorker) analyse(ctx context.Context, row *ent.AiAnalysis, args 
 	return found, err
 }
 
-// tryOut puts a trial memory first and removes the stored one with its id.
-func tryOut(memories []prompt.Memory, memory prompt.Memory) []prompt.Memory {
+// withTrialMemory puts a trial memory first and removes the stored one with its id.
+func withTrialMemory(memories []prompt.Memory, memory prompt.Memory) []prompt.Memory {
 	out := []prompt.Memory{memory}
 	for _, m := range memories {
 		if m.ID != memory.ID {
@@ -230,13 +230,13 @@ func (a *Assistant) code(ctx context.Context, s *subject) (code, around string, 
 	if err != nil {
 		return "", "", err
 	}
-	if why := a.unreadable(configs, s.project, s.content); why.reason != aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_UNSPECIFIED {
+	if why := a.whyUnreadable(configs, s.project, s.content); why.reason != aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_UNSPECIFIED {
 		if needed {
 			return "", "", &host.Error{Kind: host.Forbidden, Text: why.text}
 		}
 		return code, "", nil
 	}
-	config, repository, _ := a.reach(configs, s.project)
+	config, repository, _ := a.connectionFor(configs, s.project)
 	lines, err := a.file(ctx, config, repository, at.GetFilePath(), s.content.GetCommit())
 	if err != nil {
 		if needed {
@@ -262,14 +262,14 @@ func (f analysed) ended(u *ent.AiAnalysisUpdate) *ent.AiAnalysisUpdate {
 		SetOutputTokens(f.answer.OutputTokens).SetCostUsd(f.answer.CostUSD)
 }
 
-// keep stores an analysis and its effect on the finding. A second run of the job finds it ended and does nothing.
-func (w *analysisWorker) keep(ctx context.Context, job *river.Job[analysisArgs], row *ent.AiAnalysis, f analysed) error {
+// storeResult stores an analysis and its effect on the finding. A second run of the job finds it ended and does nothing.
+func (w *analysisWorker) storeResult(ctx context.Context, job *river.Job[analysisArgs], row *ent.AiAnalysis, f analysed) error {
 	encoded, err := proto.Marshal(f.result)
 	if err != nil {
 		return err
 	}
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		n, err := f.ended(own(tx, row.ID, job.Args.Round)).SetStatus(done).SetVerdict(f.verdict).SetResult(encoded).Save(ctx)
+		n, err := f.ended(runningAnalysis(tx, row.ID, job.Args.Round)).SetStatus(done).SetVerdict(f.verdict).SetResult(encoded).Save(ctx)
 		if err != nil || n == 0 {
 			return err
 		}

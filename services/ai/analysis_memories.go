@@ -75,8 +75,8 @@ func addUses(ctx context.Context, tx *ent.Tx, row *ent.AiAnalysis, result *store
 	return nil
 }
 
-// facts builds the model's input about the finding, without code.
-func (s *subject) facts() prompt.Finding {
+// promptFinding builds the model's input about the finding, without code.
+func (s *subject) promptFinding() prompt.Finding {
 	at, dependency := s.content.GetLocation(), s.content.GetFoundDependency()
 	f := prompt.Finding{
 		Type: s.IssueType, Severity: s.Severity, Confidence: s.rule.GetConfidence(),

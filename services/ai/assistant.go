@@ -69,8 +69,8 @@ func (a *Assistant) subject(ctx context.Context, id int64) (*subject, error) {
 	return s, nil
 }
 
-// passing reports whether a host's error may be temporary.
-func passing(err error) bool {
+// isTemporary reports whether a host's error may be temporary.
+func isTemporary(err error) bool {
 	return host.Is(err, host.RateLimited) || host.Is(err, host.TimedOut) || host.Is(err, host.Unreachable) || host.Is(err, host.Failed)
 }
 

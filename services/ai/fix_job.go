@@ -75,8 +75,8 @@ func (w *fixWorker) Work(ctx context.Context, job *river.Job[fixArgs]) error {
 	if err != nil {
 		return err
 	}
-	kept, release, err := w.hold(ctx, func(ctx context.Context, tx *ent.Tx, until int64) (int, error) {
-		return ownFix(tx, row.ID, job.Args.Round).SetLeaseUntil(until).Save(ctx)
+	kept, release, err := w.holdLease(ctx, func(ctx context.Context, tx *ent.Tx, until int64) (int, error) {
+		return runningFix(tx, row.ID, job.Args.Round).SetLeaseUntil(until).Save(ctx)
 	})
 	if errors.Is(err, errLost) {
 		return nil
@@ -99,7 +99,7 @@ func (w *fixWorker) Work(ctx context.Context, job *river.Job[fixArgs]) error {
 		return river.JobSnooze(leaseTime) // check later whether the other worker finished
 	case errors.Is(ctx.Err(), context.Canceled):
 		return river.JobSnooze(time.Second)
-	case !final(err) && !errors.Is(err, errMoved) && !errors.Is(err, errNewer) && job.Attempt < job.MaxAttempts:
+	case !isFinal(err) && !errors.Is(err, errMoved) && !errors.Is(err, errNewer) && job.Attempt < job.MaxAttempts:
 		return err
 	}
 	text := errorText(err)
@@ -107,13 +107,13 @@ func (w *fixWorker) Work(ctx context.Context, job *river.Job[fixArgs]) error {
 	return w.failed(end, job, row, text)
 }
 
-// ownFix updates a fix only if it has not ended and this job's round is current.
-func ownFix(tx *ent.Tx, id int64, round int32) *ent.AiFixUpdate {
+// runningFix updates a fix only if it has not ended and this job's round is current.
+func runningFix(tx *ent.Tx, id int64, round int32) *ent.AiFixUpdate {
 	return tx.AiFix.Update().Where(aifix.ID(id), aifix.Status(fixRequested), aifix.Round(round))
 }
 
-// wanted rejects a fix that a later order replaced, or that another worker has.
-func (w *fixWorker) wanted(ctx context.Context, row *ent.AiFix, round int32) error {
+// checkCurrent rejects a fix that a later order replaced, or that another worker has.
+func (w *fixWorker) checkCurrent(ctx context.Context, row *ent.AiFix, round int32) error {
 	latest, err := w.store.Reader.AiFix.Query().Where(aifix.FindingID(row.FindingID)).Order(ent.Desc(aifix.FieldID)).First(ctx)
 	switch {
 	case err != nil:
@@ -128,7 +128,7 @@ func (w *fixWorker) wanted(ctx context.Context, row *ent.AiFix, round int32) err
 
 // propose reads the current file, asks for replacement lines, and opens a pull request.
 func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, round int32, branch string, again bool) (host.PullRequest, error) {
-	if err := errors.Join(w.wanted(ctx, row, round), w.permitted(ctx, fixing)); err != nil {
+	if err := errors.Join(w.checkCurrent(ctx, row, round), w.checkAllowed(ctx, fixing)); err != nil {
 		return host.PullRequest{}, err
 	}
 	s, err := w.subject(ctx, row.FindingID)
@@ -142,7 +142,7 @@ func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, round int32, br
 	if err != nil {
 		return host.PullRequest{}, err
 	}
-	config, repository, why := w.reach(configs, s.project)
+	config, repository, why := w.connectionFor(configs, s.project)
 	if why.reason != aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_UNSPECIFIED {
 		return host.PullRequest{}, &host.Error{Kind: host.Forbidden, Text: why.text}
 	}
@@ -153,14 +153,14 @@ func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, round int32, br
 	}
 	content, explanation := "", ""
 	if again {
-		content = w.pushed(ctx, config, repository, at.GetFilePath(), branch, lines)
+		content = w.pushedContent(ctx, config, repository, at.GetFilePath(), branch, lines)
 	}
 	if content == "" {
 		if content, explanation, err = w.rewrite(ctx, s, lines); err != nil {
 			return host.PullRequest{}, err
 		}
 	}
-	if err := w.wanted(ctx, row, round); err != nil { // the model may have taken long
+	if err := w.checkCurrent(ctx, row, round); err != nil { // the model may have taken long
 		return host.PullRequest{}, err
 	}
 	h, err := w.hosts.Open(ctx, config)
@@ -173,9 +173,9 @@ func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, round int32, br
 	})
 }
 
-// pushed returns the file on the branch, if an earlier run has changed it there. Then there is no second question and
+// pushedContent returns the file on the branch, if an earlier run has changed it there. Then there is no second question and
 // no second commit.
-func (w *fixWorker) pushed(ctx context.Context, config *ent.ScmConfig, repository, path, branch string, base []string) string {
+func (w *fixWorker) pushedContent(ctx context.Context, config *ent.ScmConfig, repository, path, branch string, base []string) string {
 	lines, err := w.file(ctx, config, repository, path, branch)
 	if err != nil || slices.Equal(lines, base) {
 		return ""
@@ -194,11 +194,11 @@ func (w *fixWorker) rewrite(ctx context.Context, s *subject, lines []string) (co
 		plain[i] = strings.TrimSuffix(l, "\r")
 	}
 	at := s.content.GetLocation()
-	first, last, ok := prompt.Place(plain, s.content.GetSnippet(), int(at.GetLine()), int(max(at.GetEndLine(), at.GetLine())))
+	first, last, ok := prompt.FindLines(plain, s.content.GetSnippet(), int(at.GetLine()), int(max(at.GetEndLine(), at.GetLine())))
 	if !ok {
 		return "", "", errMoved
 	}
-	q := prompt.Fix(s.facts(), plain, first, last)
+	q := prompt.Fix(s.promptFinding(), plain, first, last)
 	answer, err := w.models.Ask(ctx, llm.Question{System: q.System, Prompt: q.Prompt, Schema: q.Schema, SchemaName: q.Name})
 	if err != nil {
 		return "", "", err
@@ -240,13 +240,13 @@ func harmless(text string, limit int) string {
 func (w *fixWorker) opened(ctx context.Context, job *river.Job[fixArgs], row *ent.AiFix, branch string, pull host.PullRequest) error {
 	made := &findingsv1.ClickToFixPr{CreatedAt: timestamppb.Now(), Url: pull.URL}
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		n, err := ownFix(tx, row.ID, job.Args.Round).ClearLeaseUntil().SetStatus(fixOpened).SetBranch(branch).
+		n, err := runningFix(tx, row.ID, job.Args.Round).ClearLeaseUntil().SetStatus(fixOpened).SetBranch(branch).
 			SetPrURL(pull.URL).SetFinishedAt(store.Now()).Save(ctx)
 		if err != nil || n == 0 {
 			return err
 		}
 		audit.Change(ctx, "ai_fix", row.ID, nil, made)
-		return gone(verdict.Amend(ctx, w.store, tx, row.FindingID, func(content *storev1.FindingContent, update *ent.FindingUpdate) {
+		return ignoreNotFound(verdict.Amend(ctx, w.store, tx, row.FindingID, func(content *storev1.FindingContent, update *ent.FindingUpdate) {
 			content.ClickToFixPrs = append(content.ClickToFixPrs, made)
 			update.SetClickToFixState("open")
 		}))
@@ -259,20 +259,20 @@ const maxFailures = 20
 // failed records why there is no pull request.
 func (w *fixWorker) failed(ctx context.Context, job *river.Job[fixArgs], row *ent.AiFix, text string) error {
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		n, err := ownFix(tx, row.ID, job.Args.Round).ClearLeaseUntil().SetStatus(fixFailed).SetError(text).
+		n, err := runningFix(tx, row.ID, job.Args.Round).ClearLeaseUntil().SetStatus(fixFailed).SetError(text).
 			SetFinishedAt(store.Now()).Save(ctx)
 		if err != nil || n == 0 {
 			return err
 		}
-		return gone(verdict.Amend(ctx, w.store, tx, row.FindingID, func(content *storev1.FindingContent, _ *ent.FindingUpdate) {
+		return ignoreNotFound(verdict.Amend(ctx, w.store, tx, row.FindingID, func(content *storev1.FindingContent, _ *ent.FindingUpdate) {
 			all := append(content.GetClickToFixFailures(), &findingsv1.ClickToFixFailure{CreatedAt: timestamppb.Now(), Reason: text})
 			content.ClickToFixFailures = all[max(0, len(all)-maxFailures):]
 		}))
 	})
 }
 
-// gone ignores that a finding was deleted meanwhile.
-func gone(err error) error {
+// ignoreNotFound ignores that a finding was deleted meanwhile.
+func ignoreNotFound(err error) error {
 	if ent.IsNotFound(err) {
 		return nil
 	}

@@ -42,7 +42,7 @@ func (s *Memories) CreateMemory(ctx context.Context, r *aiv1.CreateMemoryRequest
 		if err != nil {
 			return err
 		}
-		if err := mayRemember(ctx, wanted); err != nil {
+		if err := checkMemoryScope(ctx, wanted); err != nil {
 			return err
 		}
 		if wanted.Stage == memory.Deleted {
@@ -69,7 +69,7 @@ func (s *Memories) UpdateMemory(ctx context.Context, r *aiv1.UpdateMemoryRequest
 		if err != nil {
 			return err
 		}
-		if err := mayRemember(ctx, wanted); err != nil {
+		if err := checkMemoryScope(ctx, wanted); err != nil {
 			return err
 		}
 		shown, err := convertMemories(ctx, tx.Client(), before)

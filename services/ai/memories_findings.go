@@ -42,7 +42,7 @@ func (s *Memories) CreateMemoryFromTriage(ctx context.Context, r *aiv1.CreateMem
 		if err != nil {
 			return err
 		}
-		if err := mayRemember(ctx, wanted); err != nil {
+		if err := checkMemoryScope(ctx, wanted); err != nil {
 			return err
 		}
 		wanted.Content = strings.TrimSpace(r.GetNote())

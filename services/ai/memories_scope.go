@@ -88,8 +88,8 @@ func (s *Memories) checkScope(ctx context.Context, db *ent.Client, field string,
 	return nil
 }
 
-// mayRemember rejects memories for more than one project from callers who see only their teams' projects.
-func mayRemember(ctx context.Context, m *ent.AiMemory) error {
+// checkMemoryScope rejects memories for more than one project from callers who see only their teams' projects.
+func checkMemoryScope(ctx context.Context, m *ent.AiMemory) error {
 	if _, limited := tenant.Teams(ctx); limited && m.ProjectID == nil {
 		return apierr.PermissionDenied("a memory for all projects takes a caller who sees them all: you see those of your teams, so name one as repositoryId")
 	}

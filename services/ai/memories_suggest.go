@@ -33,8 +33,8 @@ import (
 const (
 	// suggestInterval is how often suggestions are computed.
 	suggestInterval = time.Hour
-	// suggestFrom is how many findings of a rule and project must have been ignored as false positives with notes.
-	suggestFrom = 3
+	// suggestThreshold is how many findings of a rule and project must have been ignored as false positives with notes.
+	suggestThreshold = 3
 	// suggestSources is the number of notes in a suggestion, suggestBatch the number of suggestions per deployment and
 	// run.
 	suggestSources, suggestBatch = 10, 50
@@ -88,7 +88,7 @@ func (s *Memories) suggest(ctx context.Context) error {
 	err := s.store.Reader.Finding.Query().Where(notedFalsePositive...).Where(withoutMemory).Modify(func(sel *entsql.Selector) {
 		sel.Select(sel.C(finding.FieldProjectID), sel.C(finding.FieldRuleID)).GroupBy(sel.C(finding.FieldProjectID), sel.C(finding.FieldRuleID)).
 			Having(entsql.P(func(b *entsql.Builder) {
-				b.WriteString("COUNT(DISTINCT " + sel.C(finding.FieldFingerprint) + ") >= ").Arg(suggestFrom)
+				b.WriteString("COUNT(DISTINCT " + sel.C(finding.FieldFingerprint) + ") >= ").Arg(suggestThreshold)
 			})).OrderBy(sel.C(finding.FieldProjectID), sel.C(finding.FieldRuleID)).Limit(suggestBatch)
 	}).Scan(ctx, &patterns)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Memories) suggestOne(ctx context.Context, tx *ent.Tx, p pattern) error 
 	rows, err := tx.Finding.Query().Where(notedFalsePositive...).Where(withoutMemory, finding.ProjectID(p.ProjectID), finding.RuleID(p.RuleID)).
 		Order(ent.Desc(finding.FieldTriagedAt), ent.Asc(finding.FieldID)).Limit(500).
 		Select(finding.FieldID, finding.FieldFingerprint, finding.FieldTriageComment, finding.FieldTriagedAt).All(ctx)
-	if err != nil || len(rows) < suggestFrom {
+	if err != nil || len(rows) < suggestThreshold {
 		return err
 	}
 	total, err := tx.AiMemory.Query().Where(aimemory.StageNEQ(memory.Deleted)).Count(ctx)

@@ -25,8 +25,8 @@ const (
 	fixing   use = "sast.ai_autofix.enabled"
 )
 
-// wanted returns the uses that the parts of an analysis need. Tags only need AI to be enabled.
-func wanted(parts prompt.Parts) (uses []use) {
+// checkCurrent returns the uses that the parts of an analysis need. Tags only need AI to be enabled.
+func usesOf(parts prompt.Parts) (uses []use) {
 	if parts.Verdict {
 		uses = append(uses, triaging)
 	}
@@ -36,9 +36,9 @@ func wanted(parts prompt.Parts) (uses []use) {
 	return uses
 }
 
-// permitted returns errOff with the name of the switch if the deployment has disabled a use, or errProvider, which
+// checkAllowed returns errOff with the name of the switch if the deployment has disabled a use, or errProvider, which
 // wraps errOff.
-func (a *Assistant) permitted(ctx context.Context, uses ...use) error {
+func (a *Assistant) checkAllowed(ctx context.Context, uses ...use) error {
 	row, err := a.store.Reader.Deployment.Query().Only(ctx)
 	if err != nil {
 		return err

@@ -33,8 +33,8 @@ func NewTasks(a *Assistant, queue *jobs.Jobs) *Tasks { return &Tasks{Assistant: 
 const (
 	// insertBatch is the number of analyses per insert: SQLite allows 32,766 variables.
 	insertBatch = 500
-	// forgotten is the age at which an unfinished analysis no longer blocks another.
-	forgotten = 24 * time.Hour
+	// staleAfter is the age at which an unfinished analysis no longer blocks another.
+	staleAfter = 24 * time.Hour
 )
 
 // States of an analysis.
@@ -56,7 +56,7 @@ func (s *Tasks) CreateCombinedTask(ctx context.Context, r *aiv1.CreateCombinedTa
 	if err != nil {
 		return nil, err
 	}
-	if err := s.permitted(ctx, wanted(o.parts)...); errors.Is(err, errOff) {
+	if err := s.checkAllowed(ctx, usesOf(o.parts)...); errors.Is(err, errOff) {
 		return nil, apierr.FailedPrecondition("%v", err)
 	} else if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (s *Tasks) CreateCombinedTask(ctx context.Context, r *aiv1.CreateCombinedTa
 	response := &aiv1.CreateCombinedTaskResponse{}
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		response.Failures = slices.Clone(failures)
-		return s.carryOut(ctx, tx, o, chosen, response)
+		return s.storeTask(ctx, tx, o, chosen, response)
 	})
 	if err != nil {
 		return nil, err
@@ -111,8 +111,8 @@ func partsOf(chains []aiv1.Chain) (parts prompt.Parts, words []string) {
 	return parts, words
 }
 
-// carryOut stores the task and enqueues its jobs.
-func (s *Tasks) carryOut(ctx context.Context, tx *ent.Tx, o order, chosen []choice, response *aiv1.CreateCombinedTaskResponse) error {
+// storeTask stores the task and enqueues its jobs.
+func (s *Tasks) storeTask(ctx context.Context, tx *ent.Tx, o order, chosen []choice, response *aiv1.CreateCombinedTaskResponse) error {
 	if err := s.lockQuota(ctx, tx, o.deploymentID); err != nil {
 		return err
 	}

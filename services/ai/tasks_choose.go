@@ -59,7 +59,7 @@ func (s *Tasks) order(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) (o
 
 // choose selects the findings of a request and reports the findings that cannot be analysed.
 func (s *Tasks) choose(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) ([]choice, []*aiv1.AnalysisFailure, error) {
-	rows, err := s.named(ctx, r)
+	rows, err := s.findingsNamed(ctx, r)
 	if err != nil || len(rows) == 0 {
 		return nil, nil, err
 	}
@@ -78,9 +78,9 @@ func (s *Tasks) choose(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) (
 		if err != nil {
 			return nil, nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
 		}
-		why := obstacle{}
+		why := accessError{}
 		if needsHost(row.IssueType, content) {
-			why = s.unreadable(configs, projects[row.ProjectID], content)
+			why = s.whyUnreadable(configs, projects[row.ProjectID], content)
 		}
 		if why.reason != aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_UNSPECIFIED {
 			failures = append(failures, &aiv1.AnalysisFailure{IssueParentId: row.ID, Reason: why.reason, Message: why.text})
@@ -91,13 +91,13 @@ func (s *Tasks) choose(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) (
 	return chosen, failures, nil
 }
 
-// named reads the findings that a request names.
-func (s *Tasks) named(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) ([]*ent.Finding, error) {
+// findingsNamed reads the findings that a request names.
+func (s *Tasks) findingsNamed(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) ([]*ent.Finding, error) {
 	ids := r.GetTask().GetIssueIds()
 	if len(ids) == 0 && r.GetFilter() == nil {
 		return nil, apierr.InvalidArgument("task.issueIds", "task.issueIds or filter must say which findings to analyse")
 	}
-	if err := s.known(ctx, ids); err != nil {
+	if err := s.requireFindings(ctx, ids); err != nil {
 		return nil, err
 	}
 	var where []predicate.Finding
@@ -121,8 +121,8 @@ func (s *Tasks) named(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) ([
 	return rows, err
 }
 
-// known rejects ids of missing findings.
-func (s *Tasks) known(ctx context.Context, ids []int64) error {
+// requireFindings rejects ids of missing findings.
+func (s *Tasks) requireFindings(ctx context.Context, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -164,13 +164,13 @@ func needsHost(issueType string, content *storev1.FindingContent) bool {
 // aboutCode reports whether a finding is about lines of code.
 func aboutCode(issueType string) bool { return issueType == "sast" || issueType == "ai_sast" }
 
-// unreadable returns why a finding's code cannot be read from its host.
-func (a *Assistant) unreadable(configs []*ent.ScmConfig, row *ent.Project, content *storev1.FindingContent) obstacle {
+// whyUnreadable returns why a finding's code cannot be read from its host.
+func (a *Assistant) whyUnreadable(configs []*ent.ScmConfig, row *ent.Project, content *storev1.FindingContent) accessError {
 	if row == nil || row.URL == "" || content.GetCommit() == "" || content.GetLocation().GetFilePath() == "" {
-		return obstacle{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_LOCAL_SCAN,
+		return accessError{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_LOCAL_SCAN,
 			"no code is stored, and the scan named no repository and commit to read it at: scan with the URL and the commit of the repository"}
 	}
-	_, _, why := a.reach(configs, row)
+	_, _, why := a.connectionFor(configs, row)
 	return why
 }
 
@@ -205,7 +205,7 @@ func (s *Tasks) withoutAnalysed(ctx context.Context, tx *ent.Tx, o order, chosen
 	}
 	err := tx.AiAnalysis.Query().Where(func(q *entsql.Selector) { q.Where(store.InIDs(q.C(aianalysis.FieldFindingID), ids)) },
 		aianalysis.Or(
-			aianalysis.And(aianalysis.Status(pending), aianalysis.CreatedAtGT(store.Micros(time.Now().Add(-forgotten)))),
+			aianalysis.And(aianalysis.Status(pending), aianalysis.CreatedAtGT(store.Micros(time.Now().Add(-staleAfter)))),
 			aianalysis.And(aianalysis.Status(done), aianalysis.Trial(false)),
 		)).Select(aianalysis.FieldFindingID, aianalysis.FieldGroupID, aianalysis.FieldStatus).Scan(ctx, &rows)
 	if err != nil {

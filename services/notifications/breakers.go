@@ -14,14 +14,14 @@ const (
 	// failuresInARow is the number of consecutive failures that open a circuit. With fewer, a receiver that fails half of
 	// the time would be blocked too often.
 	failuresInARow = 15
-	// circuitRest is how long a circuit stays open before one message probes the receiver.
-	circuitRest = 20 * time.Second
+	// circuitOpenTime is how long a circuit stays open before one message probes the receiver.
+	circuitOpenTime = 20 * time.Second
 	// maxCircuits limits memory. An evicted circuit starts closed.
 	maxCircuits = 10_000
 )
 
-// errCutOff is the outcome of a message that may or may not have arrived. It does not count for the circuit.
-var errCutOff = errors.New("the delivery was cut off")
+// errInterrupted is the outcome of a message that may or may not have arrived. It does not count for the circuit.
+var errInterrupted = errors.New("the delivery was cut off")
 
 // endpoint identifies one circuit: a rule with its current config. A new config gets a new circuit.
 type endpoint struct {
@@ -57,8 +57,8 @@ func (b *breakers) of(e endpoint) *circuit {
 	var made *circuit
 	made = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:        strconv.FormatInt(e.ruleID, 10),
-		Timeout:     circuitRest,
-		IsExcluded:  func(err error) bool { return errors.Is(err, errCutOff) },
+		Timeout:     circuitOpenTime,
+		IsExcluded:  func(err error) bool { return errors.Is(err, errInterrupted) },
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failuresInARow },
 		OnStateChange: func(_ string, from, to gobreaker.State) {
 			b.mu.Lock()

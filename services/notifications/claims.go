@@ -22,22 +22,22 @@ const (
 	// deployment with more gets a pass of its own over manyRules of the rest.
 	rulesPerDeployment = 32
 	manyRules          = 128
-	// receiversPerWalk limits a pass. The next pass continues from there.
-	receiversPerWalk = 512
+	// receiversPerPass limits a pass. The next pass continues from there.
+	receiversPerPass = 512
 	// windowsPerClaim limits the receivers with messages read for one claim.
 	windowsPerClaim = 64
 	// windowSize is the number of messages read per rule: some of them may have to wait for others.
 	windowSize = 2 * maxClaimsOfRule
 	// maxPutOff limits the number of messages that a claim postpones.
 	maxPutOff = 256
-	// claimPause is the minimum time between claims if nothing was found, walkPause if only a part of the ledger was read,
-	// and claimGap otherwise.
-	claimPause = 200 * time.Millisecond
-	walkPause  = 50 * time.Millisecond
-	claimGap   = 10 * time.Millisecond
-	// takenPause is when to look again for messages leased by another node, closedPause for messages with an open circuit.
-	takenPause  = time.Second
-	closedPause = 2 * time.Second
+	// idleClaimInterval is the minimum time between claims if nothing was found, partialClaimInterval if only a part of the ledger was read,
+	// and busyClaimInterval otherwise.
+	idleClaimInterval    = 200 * time.Millisecond
+	partialClaimInterval = 50 * time.Millisecond
+	busyClaimInterval    = 10 * time.Millisecond
+	// lockedRecheck is when to look again for messages leased by another node, circuitRecheck for messages with an open circuit.
+	lockedRecheck  = time.Second
+	circuitRecheck = 2 * time.Second
 )
 
 // claims is the state of a run's claims.
@@ -57,15 +57,15 @@ func newClaims() *claims {
 	return &claims{slots: newSlots(maxClaims, maxClaimsOfRule), rules: map[int64]int64{}}
 }
 
-// walk returns the next receivers; all reports that there are no others.
-func (d *dispatch) walk(ctx context.Context, q querier) (found []head, all bool, err error) {
+// nextReceivers returns the next receivers; all reports that there are no others.
+func (d *dispatch) nextReceivers(ctx context.Context, q querier) (found []head, all bool, err error) {
 	c := d.claims
 	from := c.after
-	if found, err = d.engine.heads(ctx, q, receiver{from, math.MaxInt64}, math.MaxInt64, rulesPerDeployment, receiversPerWalk); err != nil {
+	if found, err = d.engine.heads(ctx, q, receiver{from, math.MaxInt64}, math.MaxInt64, rulesPerDeployment, receiversPerPass); err != nil {
 		return nil, false, err
 	}
-	all = from == 0 && len(found) < receiversPerWalk
-	if c.after = 0; len(found) == receiversPerWalk {
+	all = from == 0 && len(found) < receiversPerPass
+	if c.after = 0; len(found) == receiversPerPass {
 		c.after = found[len(found)-1].deploymentID - 1 // rules of this deployment may be missing
 	}
 	for _, h := range found[:len(found):len(found)] {
@@ -98,7 +98,7 @@ func (d *dispatch) claim(ctx context.Context) error {
 	var putOff map[int64]int64
 	err := d.engine.read(ctx, func(q querier) (err error) {
 		var found []head
-		if found, all, err = d.walk(ctx, q); err != nil {
+		if found, all, err = d.nextReceivers(ctx, q); err != nil {
 			return err
 		}
 		due := d.due(found, now)
@@ -120,14 +120,14 @@ func (d *dispatch) claim(ctx context.Context) error {
 	c.idle = all && len(rows) == 0
 	switch {
 	case len(rows) > 0 || len(putOff) > 0:
-		c.notBefore = time.Now().Add(claimGap)
+		c.notBefore = time.Now().Add(busyClaimInterval)
 	case all:
-		c.notBefore = time.Now().Add(claimPause)
+		c.notBefore = time.Now().Add(idleClaimInterval)
 	default:
-		c.notBefore = time.Now().Add(walkPause)
+		c.notBefore = time.Now().Add(partialClaimInterval)
 	}
 	if waits && len(rows) == 0 {
-		c.nextDue = earlier(c.nextDue, now.Add(takenPause))
+		c.nextDue = earlier(c.nextDue, now.Add(lockedRecheck))
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (d *dispatch) due(found []head, now time.Time) (due []receiver) {
 	for _, h := range found {
 		switch {
 		case closed[h.receiver]:
-			d.claims.nextDue = earlier(d.claims.nextDue, now.Add(closedPause))
+			d.claims.nextDue = earlier(d.claims.nextDue, now.Add(circuitRecheck))
 		case h.due <= store.Micros(now):
 			due = append(due, h.receiver)
 		default:

@@ -101,7 +101,7 @@ func TestClaimTakesTurns(t *testing.T) {
 		for range 150 {
 			for id := range claimed(t, one) {
 				seen[id] = true
-				one.giveBack(id)
+				one.release(id)
 			}
 			if err := one.record(t.Context()); err != nil {
 				t.Fatal(err)

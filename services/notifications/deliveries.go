@@ -122,7 +122,7 @@ func (s *Deliveries) ReplayDelivery(ctx context.Context, r *notificationsv1.Repl
 		now := store.Now()
 		create := tx.Delivery.Create().SetRuleID(old.RuleID).SetEventID(old.EventID).SetKind(old.Kind).SetProjectID(old.ProjectID).
 			SetScanID(old.ScanID).SetPayload(old.Payload).SetState(statePending).SetNextAttemptAt(now).
-			SetGiveUpAt(now + retry.Patience.Microseconds()).SetReplayOf(old.ID).SetCreatedAt(now)
+			SetGiveUpAt(now + retry.GiveUpAfter.Microseconds()).SetReplayOf(old.ID).SetCreatedAt(now)
 		if len(old.DeliveredTo) > 0 { // send an e-mail only to recipients that did not get it
 			create.SetDeliveredTo(old.DeliveredTo)
 		}

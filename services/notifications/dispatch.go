@@ -23,8 +23,8 @@ const (
 	lastRecordTimeout = 2 * time.Second
 	// turnTimeout applies to the reads and writes of one turn.
 	turnTimeout = 2 * time.Minute
-	// ruleTime is how long a run caches a rule.
-	ruleTime = 5 * time.Second
+	// ruleTTL is how long a run caches a rule.
+	ruleTTL = 5 * time.Second
 	// leaseTime is how long a node has to send a delivery and write its outcome. Deliveries not sent when less than
 	// leaseReserve is left are released.
 	leaseTime    = 75 * time.Second
@@ -38,7 +38,7 @@ type dispatch struct {
 	claims   *claims
 	waiting  map[int64][]*ent.Delivery // leased and not sent yet, by rule
 	flights  *slots
-	landed   chan outcome
+	finished chan outcome
 	rules    map[int64]*openRule
 	// staleBefore: rules read before this time are read again.
 	staleBefore time.Time
@@ -51,7 +51,7 @@ type dispatch struct {
 func newDispatch(e *engine, stopping <-chan struct{}) *dispatch {
 	return &dispatch{
 		engine: e, stopping: stopping, claims: newClaims(), waiting: map[int64][]*ent.Delivery{}, flights: newSlots(maxFlights, maxFlightsOfRule),
-		landed: make(chan outcome, maxFlights), rules: map[int64]*openRule{}, expanding: true,
+		finished: make(chan outcome, maxFlights), rules: map[int64]*openRule{}, expanding: true,
 	}
 }
 
@@ -109,14 +109,14 @@ func (d *dispatch) work(running context.Context) (err error) {
 // finish releases unsent deliveries, waits for messages in flight, and writes all outcomes.
 func (d *dispatch) finish(ctx context.Context) error {
 	for id := range d.waiting {
-		d.giveBack(id)
+		d.release(id)
 	}
-	patience := time.NewTimer(sendTimeout + 2*landTimeout) // each flight ends before; a bound in case one does not
+	patience := time.NewTimer(sendTimeout + 2*sendGrace) // each flight ends before; a bound in case one does not
 	defer patience.Stop()
 	for overdue := false; d.flights.used > 0 && !overdue; {
 		select {
-		case o := <-d.landed:
-			d.land(o)
+		case o := <-d.finished:
+			d.finishFlight(o)
 		case <-patience.C:
 			overdue = true
 		}
@@ -131,10 +131,10 @@ func (d *dispatch) finish(ctx context.Context) error {
 	return d.record(ctx)
 }
 
-// giveBack releases the waiting deliveries of a rule.
-func (d *dispatch) giveBack(ruleID int64) {
+// release releases the waiting deliveries of a rule.
+func (d *dispatch) release(ruleID int64) {
 	for _, row := range d.waiting[ruleID] {
-		d.land(outcome{flight: flight{row: row}})
+		d.finishFlight(outcome{flight: flight{row: row}})
 	}
 	delete(d.waiting, ruleID)
 }
@@ -154,18 +154,18 @@ func (d *dispatch) launch(ctx context.Context) {
 		rule, row := d.rules[of.ruleID], d.waiting[of.ruleID][0]
 		if time.Until(store.Time(row.LockedUntil)) < leaseReserve {
 			d.pop(of.ruleID)
-			d.land(outcome{flight: flight{row: row}})
+			d.finishFlight(outcome{flight: flight{row: row}})
 			continue
 		}
 		done, err := d.engine.breakers.of(rule.endpoint).Allow()
 		if err != nil { // the circuit is open or half open: all messages of the rule wait
-			d.giveBack(of.ruleID)
+			d.release(of.ruleID)
 			continue
 		}
 		d.pop(of.ruleID)
 		d.flights.take(of)
 		f := flight{row: row, rule: rule, done: done}
-		go func() { d.landed <- f.send(ctx) }()
+		go func() { d.finished <- f.send(ctx) }()
 	}
 }
 
@@ -175,14 +175,14 @@ func (d *dispatch) pop(ruleID int64) {
 	}
 }
 
-// land processes an outcome.
-func (d *dispatch) land(o outcome) {
+// finishFlight processes an outcome.
+func (d *dispatch) finishFlight(o outcome) {
 	d.claims.slots.release(receiverOf(o.row))
 	if o.done != nil {
 		d.flights.release(receiverOf(o.row))
 		switch {
 		case !o.sent:
-			o.done(errCutOff)
+			o.done(errInterrupted)
 		case len(describe(o.err).accepted) > 0: // the mail server works
 			o.done(nil)
 		default:
@@ -204,21 +204,21 @@ func (d *dispatch) await(ctx context.Context) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
-	case o := <-d.landed:
-		d.land(o)
-		for len(d.landed) > 0 {
-			d.land(<-d.landed)
+	case o := <-d.finished:
+		d.finishFlight(o)
+		for len(d.finished) > 0 {
+			d.finishFlight(<-d.finished)
 		}
 	case <-d.engine.wake:
-		d.awake()
+		d.recheck()
 	case <-timer.C:
 	case <-d.stopping:
 	case <-ctx.Done():
 	}
 }
 
-// awake resets all timers after a change.
-func (d *dispatch) awake() {
+// recheck resets all timers after a change.
+func (d *dispatch) recheck() {
 	d.expanding, d.staleBefore, d.claims.notBefore = true, time.Now(), time.Time{}
 }
 
@@ -233,7 +233,7 @@ func (d *dispatch) sleep(ctx context.Context) (more bool) {
 	select {
 	case <-timer.C:
 	case <-d.engine.wake:
-		d.awake()
+		d.recheck()
 	case <-d.stopping:
 	case <-ctx.Done():
 	}

@@ -81,7 +81,7 @@ func (*deliverWorker) Timeout(*river.Job[outbox.Deliver]) time.Duration { return
 // Work performs one run, and enqueues another if due work is left.
 func (w *deliverWorker) Work(ctx context.Context, job *river.Job[outbox.Deliver]) error {
 	if job.Args.Cause == outbox.CausePeriod { // another run works
-		if err := w.engine.giveUpUnreachable(ctx); err != nil {
+		if err := w.engine.abandonUnreachable(ctx); err != nil {
 			return err
 		}
 	}
@@ -104,15 +104,15 @@ func (w *deliverWorker) Work(ctx context.Context, job *river.Job[outbox.Deliver]
 
 // run works until nothing is due now or soon, or the process stops. more is true if work is left.
 func (e *engine) run(ctx context.Context, stopping <-chan struct{}) (more bool, err error) {
-	if err := e.takeOver(ctx); err != nil {
+	if err := e.freeLeases(ctx); err != nil {
 		return false, err
 	}
 	return newDispatch(e, stopping).run(ctx)
 }
 
-// takeOver releases the leases of a killed process at the first run after a start. On SQLite no other process exists.
+// freeLeases releases the leases of a killed process at the first run after a start. On SQLite no other process exists.
 // On PostgreSQL a lease may belong to another node, so it is left to expire.
-func (e *engine) takeOver(ctx context.Context) error {
+func (e *engine) freeLeases(ctx context.Context) error {
 	if !e.fresh || e.store.Postgres() {
 		return nil
 	}

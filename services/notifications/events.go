@@ -27,12 +27,12 @@ import (
 )
 
 const (
-	// mostMessagesPerStep is the maximum number of finding messages per rule created in one transaction. deliveriesPerStep
+	// maxMessagesPerStep is the maximum number of finding messages per rule created in one transaction. deliveriesPerStep
 	// is the target for all rules together: other deployments wait meanwhile.
-	mostMessagesPerStep = 10
-	deliveriesPerStep   = 200
-	// mostTurns is the maximum number of deployments to try in a row if other nodes hold their events.
-	mostTurns = 100
+	maxMessagesPerStep = 10
+	deliveriesPerStep  = 200
+	// maxBusyDeployments is the maximum number of deployments to try in a row if other nodes hold their events.
+	maxBusyDeployments = 100
 	// deliveriesPerInsert keeps a statement below SQLite's parameter limit.
 	deliveriesPerInsert = 200
 	// eventRetry is the retry delay of an event that could not be expanded.
@@ -78,7 +78,7 @@ func (e *engine) nextEvents(ctx context.Context) (deploymentID int64, ok bool, e
 // nodes hold all of them.
 func (e *engine) expand(ctx context.Context) (worked bool, err error) {
 	var first int64
-	for range mostTurns {
+	for range maxBusyDeployments {
 		deploymentID, waits, err := e.nextEvents(ctx)
 		if err != nil || !waits || deploymentID == first {
 			return false, err
@@ -140,12 +140,12 @@ func (e *engine) expandEvent(ctx context.Context, tx *ent.Tx, event *ent.Notific
 	case len(rules) == 0:
 		return tx.NotificationEvent.DeleteOneID(event.ID).Exec(ctx)
 	}
-	step := payload.MaxFindings * min(max(deliveriesPerStep/len(rules), 1), mostMessagesPerStep)
-	rows, err := announced(ctx, tx, event, step)
+	step := payload.MaxFindings * min(max(deliveriesPerStep/len(rules), 1), maxMessagesPerStep)
+	rows, err := newFindings(ctx, tx, event, step)
 	if err != nil {
 		return err
 	}
-	about, err := readSurroundings(ctx, tx.Client(), ended, rows)
+	about, err := readScanContext(ctx, tx.Client(), ended, rows)
 	if err != nil {
 		return err
 	}
@@ -169,10 +169,10 @@ func (e *engine) expandEvent(ctx context.Context, tx *ent.Tx, event *ent.Notific
 	return tx.NotificationEvent.DeleteOneID(event.ID).Exec(ctx)
 }
 
-// announced reads the code findings that this scan saw first and that no scan of another ref of the project had seen
+// newFindings reads the code findings that this scan saw first and that no scan of another ref of the project had seen
 // before. Findings that the code itself suppressed at that time are left out. The current state of a finding does not
 // matter.
-func announced(ctx context.Context, tx *ent.Tx, event *ent.NotificationEvent, most int) ([]*ent.Finding, error) {
+func newFindings(ctx context.Context, tx *ent.Tx, event *ent.NotificationEvent, most int) ([]*ent.Finding, error) {
 	return tx.Finding.Query().
 		Where(
 			finding.DeploymentID(event.DeploymentID), finding.FirstSeenScanID(event.ScanID), finding.IDGT(event.AfterFindingID),
@@ -199,7 +199,7 @@ func announced(ctx context.Context, tx *ent.Tx, event *ent.NotificationEvent, mo
 
 // findingDeliveries builds the messages about findings for each rule, filtered by its policies. Rules with the same
 // policies share the bodies.
-func findingDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, rows []*ent.Finding, about *surroundings) ([]*ent.DeliveryCreate, error) {
+func findingDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, rows []*ent.Finding, about *scanContext) ([]*ent.DeliveryCreate, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
@@ -239,7 +239,7 @@ func allowed(findings []payload.Finding, policySlugs []string) []payload.Finding
 }
 
 // scanDeliveries builds the message about the scan for the rules that want it.
-func scanDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, about *surroundings) ([]*ent.DeliveryCreate, error) {
+func scanDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, about *scanContext) ([]*ent.DeliveryCreate, error) {
 	var made []*ent.DeliveryCreate
 	var body []byte
 	for _, rule := range rules {
@@ -263,7 +263,7 @@ func newDelivery(tx *ent.Tx, rule *ent.NotificationRule, about *ent.Scan, kind s
 	now := store.Now()
 	return tx.Delivery.Create().SetDeploymentID(rule.DeploymentID).SetRuleID(rule.ID).SetEventID(newEventID()).
 		SetKind(kind).SetProjectID(about.ProjectID).SetScanID(about.ID).SetPayload(body).SetState(statePending).
-		SetNextAttemptAt(now).SetGiveUpAt(now + retry.Patience.Microseconds()).SetCreatedAt(now)
+		SetNextAttemptAt(now).SetGiveUpAt(now + retry.GiveUpAfter.Microseconds()).SetCreatedAt(now)
 }
 
 // newEventID is the id by which receivers deduplicate. It is created once with the row, and unique across all servers

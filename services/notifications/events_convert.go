@@ -46,8 +46,8 @@ func policyOf(row *ent.Finding) policy {
 	return policy{name: *row.PolicyMode, slug: *row.PolicyMode}
 }
 
-// surroundings holds the data of a scan that messages contain besides findings.
-type surroundings struct {
+// scanContext holds the data of a scan that messages contain besides findings.
+type scanContext struct {
 	scan    *ent.Scan
 	meta    *scansv1.ScanMeta
 	project *ent.Project
@@ -55,8 +55,8 @@ type surroundings struct {
 	rules   map[int64]*findingsv1.FindingRule
 }
 
-func readSurroundings(ctx context.Context, db *ent.Client, of *ent.Scan, rows []*ent.Finding) (*surroundings, error) {
-	about := &surroundings{scan: of, meta: &scansv1.ScanMeta{}, rules: map[int64]*findingsv1.FindingRule{}}
+func readScanContext(ctx context.Context, db *ent.Client, of *ent.Scan, rows []*ent.Finding) (*scanContext, error) {
+	about := &scanContext{scan: of, meta: &scansv1.ScanMeta{}, rules: map[int64]*findingsv1.FindingRule{}}
 	if err := proto.Unmarshal(of.Meta, about.meta); err != nil {
 		return nil, fmt.Errorf("meta of scan %d: %w", of.ID, err)
 	}
@@ -90,7 +90,7 @@ func readSurroundings(ctx context.Context, db *ent.Client, of *ent.Scan, rows []
 
 // findings converts rows to the messages' form. The commit's time is unknown; the start of the scan replaces it,
 // because receivers parse the date.
-func (a *surroundings) findings(rows []*ent.Finding) ([]payload.Finding, error) {
+func (a *scanContext) findings(rows []*ent.Finding) ([]payload.Finding, error) {
 	list := make([]payload.Finding, len(rows))
 	for i, row := range rows {
 		content, err := blob.Decode(row.Content)
@@ -115,7 +115,7 @@ func (a *surroundings) findings(rows []*ent.Finding) ([]payload.Finding, error) 
 }
 
 // finishedScan converts the scan to the message's form.
-func (a *surroundings) finishedScan() (payload.Scan, error) {
+func (a *scanContext) finishedScan() (payload.Scan, error) {
 	s, m := a.scan, a.meta
 	if s.CompletedAt == nil {
 		return payload.Scan{}, fmt.Errorf("scan %d has not ended", s.ID)

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// sendTimeout limits one attempt. landTimeout is the extra time for a sender that ignores it; after that its result is
+	// sendTimeout limits one attempt. sendGrace is the extra time for a sender that ignores it; after that its result is
 	// not waited for.
 	sendTimeout = 20 * time.Second
-	landTimeout = time.Second
+	sendGrace   = time.Second
 )
 
-// errNeverEnded is the failure of an attempt with a sender that did not return in time.
-var errNeverEnded = &channel.Error{Public: "the receiver did not let the exchange end within " + sendTimeout.String()}
+// errNoEnd is the failure of an attempt with a sender that did not return in time.
+var errNoEnd = &channel.Error{Public: "the receiver did not let the exchange end within " + sendTimeout.String()}
 
 // flight is a delivery being sent.
 type flight struct {
@@ -48,11 +48,11 @@ func (f flight) send(ctx context.Context) outcome {
 		status, err := f.rule.send(sending, messageOf(f.row))
 		tried <- outcome{status: status, err: err}
 	}()
-	out := outcome{err: errNeverEnded}
+	out := outcome{err: errNoEnd}
 	select {
 	case out = <-tried:
 	case <-sending.Done():
-		late := time.NewTimer(landTimeout)
+		late := time.NewTimer(sendGrace)
 		defer late.Stop()
 		select {
 		case out = <-tried:
@@ -71,24 +71,24 @@ func (o outcome) ended(now time.Time) (state, reason string, ok bool) {
 	switch {
 	case o.err == nil:
 		return stateDelivered, "", true
-	case detail.permanent && len(detail.refused) > 0 && len(o.haveIt()) > 0: // all others were permanently refused
+	case detail.permanent && len(detail.refused) > 0 && len(o.received()) > 0: // all others were permanently refused
 		return stateDelivered, detail.text, true
 	case detail.permanent:
 		return stateAbandoned, detail.text, true
 	case now.UnixMicro() >= o.row.GiveUpAt:
-		return stateAbandoned, detail.text + "; given up after " + retry.Patience.String(), true
+		return stateAbandoned, detail.text + "; given up after " + retry.GiveUpAfter.String(), true
 	}
 	return "", detail.text, false
 }
 
 // nextAttempt is when a delivery is retried.
 func (o outcome) nextAttempt(now time.Time) time.Time {
-	delay := max(retry.Delay(o.row.Attempts+1, rand.Float64()), min(describe(o.err).retryAfter, retry.Patience))
+	delay := max(retry.Delay(o.row.Attempts+1, rand.Float64()), min(describe(o.err).retryAfter, retry.GiveUpAfter))
 	// The last attempt is made when the time is up, not before.
 	return time.UnixMicro(min(now.Add(delay).UnixMicro(), max(o.row.GiveUpAt, now.UnixMicro()+1)))
 }
 
-// haveIt returns the recipients that have the e-mail, if some still lack it.
-func (o outcome) haveIt() []string {
+// received returns the recipients that have the e-mail, if some still lack it.
+func (o outcome) received() []string {
 	return append(o.row.DeliveredTo[:len(o.row.DeliveredTo):len(o.row.DeliveredTo)], describe(o.err).accepted...)
 }

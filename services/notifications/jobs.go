@@ -61,11 +61,11 @@ type retentionWorker struct {
 
 // Work deletes old deliveries of all deployments.
 func (w *retentionWorker) Work(ctx context.Context, _ *river.Job[deliveryRetention]) error {
-	return forget(ctx, w.store, time.Now().Add(-retention))
+	return deleteDeliveries(ctx, w.store, time.Now().Add(-retention))
 }
 
-// forget deletes deliveries that ended before a time, with their attempts, in small transactions.
-func forget(ctx context.Context, st *store.Store, endedBefore time.Time) error {
+// deleteDeliveries deletes deliveries that ended before a time, with their attempts, in small transactions.
+func deleteDeliveries(ctx context.Context, st *store.Store, endedBefore time.Time) error {
 	for n := retentionBatch; n == retentionBatch; {
 		err := st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 			ids, err := tx.Delivery.Query().Where(delivery.FinishedAtNotNil(), delivery.FinishedAtLT(store.Micros(endedBefore))).

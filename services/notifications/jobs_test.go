@@ -49,7 +49,7 @@ func TestForget(t *testing.T) {
 			seedDelivery(t, st, deploymentID, kindScan, stateDelivered, &after)
 			seedDelivery(t, st, deploymentID, kindScan, statePending, nil)
 		}
-		if err := forget(t.Context(), st, limit); err != nil {
+		if err := deleteDeliveries(t.Context(), st, limit); err != nil {
 			t.Fatal(err)
 		}
 		system := tenant.System(t.Context())

@@ -89,7 +89,7 @@ func (e *engine) record(ctx context.Context, outcomes []outcome) error {
 	}
 	for _, o := range givenUp {
 		_, reason, _ := o.ended(now)
-		if err := e.giveUp(ctx, []*ent.Delivery{o.row}, int32(o.status), reason, 1, o.haveIt()); err != nil {
+		if err := e.abandon(ctx, []*ent.Delivery{o.row}, int32(o.status), reason, 1, o.received()); err != nil {
 			// Continue with other deployments. This delivery is retried when its lease expires.
 			e.log.ErrorContext(ctx, "a delivery was not given up", "deployment_id", o.row.DeploymentID, "delivery_id", o.row.ID, "error", err)
 		}
@@ -114,15 +114,15 @@ func delivered(ctx context.Context, tx *ent.Tx, o outcome, refused string) error
 func postponed(ctx context.Context, tx *ent.Tx, o outcome, next time.Time) error {
 	update := tx.Delivery.Update().Where(delivery.ID(o.row.ID), isPending, delivery.LockedUntil(o.row.LockedUntil)).AddAttempts(1).SetLockedUntil(0).
 		SetLastStatus(int32(o.status)).SetLastError(cut(describe(o.err).text)).SetNextAttemptAt(store.Micros(next))
-	if have := o.haveIt(); len(have) > 0 {
+	if have := o.received(); len(have) > 0 {
 		update.SetDeliveredTo(have)
 	}
 	return update.Exec(ctx)
 }
 
-// giveUp abandons deliveries of one rule and notifies administrators. deliveredTo lists the recipients that have the
+// abandon abandons deliveries of one rule and notifies administrators. deliveredTo lists the recipients that have the
 // message.
-func (e *engine) giveUp(ctx context.Context, rows []*ent.Delivery, status int32, reason string, attempts int32, deliveredTo []string) error {
+func (e *engine) abandon(ctx context.Context, rows []*ent.Delivery, status int32, reason string, attempts int32, deliveredTo []string) error {
 	first := rows[0]
 	return e.store.Write(tenant.NewContext(ctx, first.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
 		now := store.Now()
@@ -143,12 +143,12 @@ func (e *engine) giveUp(ctx context.Context, rows []*ent.Delivery, status int32,
 		if err != nil {
 			return ignoreNotFound(err)
 		}
-		return tellAbandoned(ctx, tx, rule, reason)
+		return notifyAbandoned(ctx, tx, rule, reason)
 	})
 }
 
-// giveUpUnreachable abandons overdue deliveries with an open circuit, because they are not retried any more.
-func (e *engine) giveUpUnreachable(ctx context.Context) error {
+// abandonUnreachable abandons overdue deliveries with an open circuit, because they are not retried any more.
+func (e *engine) abandonUnreachable(ctx context.Context) error {
 	for _, of := range e.breakers.openEndpoints() {
 		for more := true; more && ctx.Err() == nil; {
 			now := store.Now()
@@ -162,7 +162,7 @@ func (e *engine) giveUpUnreachable(ctx context.Context) error {
 			if more = len(rows) == recordSize; len(rows) == 0 {
 				continue
 			}
-			if err := e.giveUp(ctx, rows, 0, "the receiver failed again and again; given up after "+retry.Patience.String(), 0, nil); err != nil {
+			if err := e.abandon(ctx, rows, 0, "the receiver failed again and again; given up after "+retry.GiveUpAfter.String(), 0, nil); err != nil {
 				return fmt.Errorf("give up deliveries of rule %d: %w", of.ruleID, err)
 			}
 		}
@@ -181,7 +181,7 @@ func (e *engine) announceOpened(ctx context.Context) error {
 			return err
 		}
 		err = e.store.Write(tenant.NewContext(ctx, rule.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
-			return tellOpened(ctx, tx, rule)
+			return notifyOpened(ctx, tx, rule)
 		})
 		if err != nil {
 			return err

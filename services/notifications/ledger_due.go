@@ -85,7 +85,7 @@ func (e *engine) heads(ctx context.Context, q querier, after receiver, until int
 // waitingRow is a due delivery. For a scan message, behind is the latest due time of the messages about its findings.
 type waitingRow struct {
 	id, nextAttemptAt int64
-	behind            *int64
+	findingsDue       *int64
 }
 
 // windowSQL reads a rule's first due deliveries that no node has leased. The expressions (+ 0, || ”) in the subquery
@@ -109,14 +109,14 @@ func (e *engine) window(ctx context.Context, q querier, of receiver, now int64) 
 	putOff = map[int64]int64{}
 	for rows.Next() {
 		var row waitingRow
-		if err := rows.Scan(&row.id, &row.nextAttemptAt, &row.behind); err != nil {
+		if err := rows.Scan(&row.id, &row.nextAttemptAt, &row.findingsDue); err != nil {
 			return nil, nil, err
 		}
 		switch {
-		case row.behind == nil:
+		case row.findingsDue == nil:
 			ready = append(ready, row.id)
-		case *row.behind > row.nextAttemptAt:
-			putOff[row.id] = *row.behind
+		case *row.findingsDue > row.nextAttemptAt:
+			putOff[row.id] = *row.findingsDue
 		}
 	}
 	return ready, putOff, rows.Err()

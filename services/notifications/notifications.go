@@ -52,7 +52,7 @@ func (s *Notifications) GetNotifications(ctx context.Context, r *notificationsv1
 	if err != nil {
 		return nil, err
 	}
-	query := s.store.Reader.Notification.Query().Where(who.maySee()...).Where(who.seen(false))
+	query := s.store.Reader.Notification.Query().Where(who.visible()...).Where(who.seen(false))
 	if continued {
 		query.Where(func(sel *entsql.Selector) {
 			sel.Where(entsql.CompositeLT([]string{sel.C(notification.FieldCreatedAt), sel.C(notification.FieldID)}, key.Order, key.ID))
@@ -84,7 +84,7 @@ func (s *Notifications) MarkNotificationsAsSeen(ctx context.Context, r *notifica
 	response := &notificationsv1.MarkNotificationsAsSeenResponse{}
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		ids := slices.Compact(slices.Sorted(slices.Values(r.GetNotificationIds())))
-		rows, err := tx.Notification.Query().Where(who.maySee()...).Where(store.OneOf(notification.FieldID, ids)).Order(ent.Asc(notification.FieldID)).All(ctx)
+		rows, err := tx.Notification.Query().Where(who.visible()...).Where(store.OneOf(notification.FieldID, ids)).Order(ent.Asc(notification.FieldID)).All(ctx)
 		if err != nil {
 			return err
 		}
@@ -152,8 +152,8 @@ func reader(ctx context.Context) (viewer, error) {
 	return viewer{deploymentID: grant.DeploymentID, userID: principal.UserID, admin: grant.Role == access.RoleAdmin}, nil
 }
 
-// maySee excludes notifications for administrators if the viewer is not one.
-func (v viewer) maySee() []predicate.Notification {
+// visible excludes notifications for administrators if the viewer is not one.
+func (v viewer) visible() []predicate.Notification {
 	if v.admin {
 		return nil
 	}
@@ -201,21 +201,21 @@ func optionalTimestamp(micros *int64) *timestamppb.Timestamp {
 	return timestamp(*micros)
 }
 
-// tellAbandoned notifies administrators, at most once a day per rule, that messages were abandoned.
-func tellAbandoned(ctx context.Context, tx *ent.Tx, rule *ent.NotificationRule, reason string) error {
-	return tellAdmins(ctx, tx, notificationsv1.Severity_SEVERITY_ERROR, "delivery_abandoned", rule.ID,
+// notifyAbandoned notifies administrators, at most once a day per rule, that messages were abandoned.
+func notifyAbandoned(ctx context.Context, tx *ent.Tx, rule *ent.NotificationRule, reason string) error {
+	return notifyAdmins(ctx, tx, notificationsv1.Severity_SEVERITY_ERROR, "delivery_abandoned", rule.ID,
 		fmt.Sprintf("Messages of the notification rule %q were given up", rule.Name),
 		"At least one message was not delivered and is not tried again: "+reason+". The ledger of deliveries lists it; it can be replayed from there.")
 }
 
-// tellOpened notifies administrators, at most once a day per rule, that its receiver is down.
-func tellOpened(ctx context.Context, tx *ent.Tx, rule *ent.NotificationRule) error {
-	return tellAdmins(ctx, tx, notificationsv1.Severity_SEVERITY_WARNING, "circuit_opened", rule.ID,
+// notifyOpened notifies administrators, at most once a day per rule, that its receiver is down.
+func notifyOpened(ctx context.Context, tx *ent.Tx, rule *ent.NotificationRule) error {
+	return notifyAdmins(ctx, tx, notificationsv1.Severity_SEVERITY_WARNING, "circuit_opened", rule.ID,
 		fmt.Sprintf("The receiver of the notification rule %q keeps failing", rule.Name),
 		fmt.Sprintf("%d messages in a row were not delivered. Palisade goes on with single messages until one arrives, for 24 hours each. Test the rule to see the error.", failuresInARow))
 }
 
-func tellAdmins(ctx context.Context, tx *ent.Tx, severity notificationsv1.Severity, kind string, ruleID int64, title, description string) error {
+func notifyAdmins(ctx context.Context, tx *ent.Tx, severity notificationsv1.Severity, kind string, ruleID int64, title, description string) error {
 	deploymentID, _ := tenant.FromContext(ctx)
 	now := store.Now()
 	key := fmt.Sprintf("%s:%d:%s", kind, ruleID, store.Time(now).Format(time.DateOnly))

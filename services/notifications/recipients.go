@@ -16,8 +16,8 @@ import (
 // shownRecipients is the maximum number of refused addresses in config_error.
 const shownRecipients = 5
 
-// mailed is the outcome of one message for its recipients.
-type mailed struct {
+// recipientOutcome is the outcome of one message for its recipients.
+type recipientOutcome struct {
 	endpoint
 	all      bool // all have it
 	accepted []string
@@ -31,7 +31,7 @@ func (e *engine) noteRecipients(ctx context.Context, outcomes []outcome) {
 			continue
 		}
 		detail := describe(o.err)
-		err := e.senders.note(ctx, mailed{endpoint: o.rule.endpoint, all: o.err == nil, accepted: detail.accepted, refused: detail.refused})
+		err := e.senders.note(ctx, recipientOutcome{endpoint: o.rule.endpoint, all: o.err == nil, accepted: detail.accepted, refused: detail.refused})
 		if err != nil { // the next message reports it again
 			e.log.ErrorContext(ctx, "what the mail server said of recipients was not noted", "deployment_id", o.row.DeploymentID, "rule_id", o.row.RuleID, "error", err)
 		}
@@ -39,11 +39,11 @@ func (e *engine) noteRecipients(ctx context.Context, outcomes []outcome) {
 }
 
 // note updates the stored recipients of a rule, unless the rule was changed since the message was sent.
-func (s *Senders) note(ctx context.Context, m mailed) error {
+func (s *Senders) note(ctx context.Context, m recipientOutcome) error {
 	ctx = tenant.NewContext(ctx, m.deploymentID)
 	same := notificationrule.And(notificationrule.ID(m.ruleID), notificationrule.UpdatedAt(m.updatedAt))
 	known, err := s.store.Reader.NotificationRule.Query().Where(same).All(ctx)
-	if err != nil || len(known) == 0 || maps.Equal(m.on(known[0].RefusedRecipients), known[0].RefusedRecipients) {
+	if err != nil || len(known) == 0 || maps.Equal(m.merge(known[0].RefusedRecipients), known[0].RefusedRecipients) {
 		return err
 	}
 	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -56,7 +56,7 @@ func (s *Senders) note(ctx context.Context, m mailed) error {
 			return err
 		}
 		update := tx.NotificationRule.Update().Where(same)
-		if refused := m.on(rows[0].RefusedRecipients); len(refused) > 0 {
+		if refused := m.merge(rows[0].RefusedRecipients); len(refused) > 0 {
 			update.SetRefusedRecipients(refused)
 		} else {
 			update.ClearRefusedRecipients()
@@ -65,8 +65,8 @@ func (s *Senders) note(ctx context.Context, m mailed) error {
 	})
 }
 
-// on merges the message's outcome into the stored one.
-func (m mailed) on(known map[string]string) map[string]string {
+// merge merges the message's outcome into the stored one.
+func (m recipientOutcome) merge(known map[string]string) map[string]string {
 	refused := map[string]string{}
 	if !m.all {
 		maps.Copy(refused, known)

@@ -205,7 +205,7 @@ func (s *NotificationRules) TestNotificationRule(ctx context.Context, r *notific
 	failed := s.senders.test(ctx, func() (channel.Sender, error) { return s.senders.open(row, hooks) })
 	detail := describe(failed)
 	if row.Channel == channel.Email {
-		err := s.senders.note(ctx, mailed{
+		err := s.senders.note(ctx, recipientOutcome{
 			endpoint: endpoint{receiver{row.DeploymentID, row.ID}, row.UpdatedAt}, all: failed == nil, accepted: detail.accepted, refused: detail.refused,
 		})
 		if err != nil {

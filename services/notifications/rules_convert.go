@@ -33,7 +33,7 @@ func (s *NotificationRules) check(ctx context.Context, tx *ent.Tx, in *notificat
 		}
 	}
 	out.config, out.secrets = splitConfig(out.channel, in.GetConfig(), kept)
-	if err := moveURL(out, in.GetConfig()[keyURL], old, kept); err != nil {
+	if err := splitURL(out, in.GetConfig()[keyURL], old, kept); err != nil {
 		return nil, err
 	}
 	full := map[string]string{}

@@ -164,7 +164,7 @@ func (d *dispatch) openRules(ctx context.Context) error {
 	var ids []int64
 	now := time.Now()
 	for id := range d.waiting {
-		if r := d.rules[id]; r == nil || r.readAt.Before(d.staleBefore) || now.Sub(r.readAt) > ruleTime {
+		if r := d.rules[id]; r == nil || r.readAt.Before(d.staleBefore) || now.Sub(r.readAt) > ruleTTL {
 			ids = append(ids, id)
 		}
 	}
@@ -198,7 +198,7 @@ func (d *dispatch) openRules(ctx context.Context) error {
 			continue
 		}
 		of := receiverOf(d.waiting[id][0])
-		d.giveBack(id)
+		d.release(id)
 		err := d.engine.store.Write(tenant.NewContext(ctx, of.deploymentID), func(ctx context.Context, tx *ent.Tx) error {
 			return cancelOf(ctx, d.engine.store, tx, id)
 		})

@@ -12,8 +12,8 @@ import (
 // keyURL is the config key of the receiver's URL.
 const keyURL = "url"
 
-// wholeURL replaces a masked URL by the stored one it was made from, and rejects other masked URLs.
-func wholeURL(field, given, stored string) (string, error) {
+// unmaskURL replaces a masked URL by the stored one it was made from, and rejects other masked URLs.
+func unmaskURL(field, given, stored string) (string, error) {
 	if !channel.IsMasked(given) {
 		return given, nil
 	}
@@ -45,9 +45,9 @@ func (s *Senders) sealURL(id int64, url string) (shown string, sealed []byte, er
 // webhookURLOf is the associated data that binds a sealed URL to its row.
 func webhookURLOf(id int64) []byte { return fmt.Appendf(nil, "notification_webhooks.url/%d", id) }
 
-// moveURL moves a rule's URL to its credentials if it contains a secret. old is the rule that it replaces, or nil. kept
+// splitURL moves a rule's URL to its credentials if it contains a secret. old is the rule that it replaces, or nil. kept
 // holds its credentials.
-func moveURL(out *wantedRule, given string, old *ent.NotificationRule, kept map[string]string) error {
+func splitURL(out *wantedRule, given string, old *ent.NotificationRule, kept map[string]string) error {
 	if out.channel != channel.Webhook || given == "" {
 		return nil // a Slack URL is always a credential
 	}
@@ -55,7 +55,7 @@ func moveURL(out *wantedRule, given string, old *ent.NotificationRule, kept map[
 	if stored == "" && old != nil {
 		stored = old.Config[keyURL] // stored by a version that did not seal URLs
 	}
-	whole, err := wholeURL("notificationRule.config", given, stored)
+	whole, err := unmaskURL("notificationRule.config", given, stored)
 	if err != nil {
 		return err
 	}

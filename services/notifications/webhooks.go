@@ -38,7 +38,7 @@ func (s *NotificationWebhooks) CreateNotificationWebhook(ctx context.Context, r 
 			return err
 		}
 		now := store.Now()
-		whole, err := wholeURL("url", r.GetUrl(), "")
+		whole, err := unmaskURL("url", r.GetUrl(), "")
 		if err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (s *NotificationWebhooks) setURL(update *ent.NotificationWebhookUpdateOne, 
 	if err != nil {
 		stored = "" // unreadable URLs are dropped; the caller can set it again
 	}
-	whole, err := wholeURL("url", given, stored)
+	whole, err := unmaskURL("url", given, stored)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (c caller) say(t testing.TB, deploymentID int64, w outbox.Workflow) (n int,
 	q := c.queue(t)
 	w.DeploymentID = deploymentID
 	err = c.Store.Write(tenant.NewContext(t.Context(), deploymentID), func(ctx context.Context, tx *ent.Tx) error {
-		n, err = outbox.WorkflowSays(ctx, tx, q, w)
+		n, err = outbox.WorkflowMessage(ctx, tx, q, w)
 		return err
 	})
 	return n, err

@@ -24,8 +24,8 @@ const (
 	syncTimeout = 30 * time.Minute
 	// rateLimitWait is the backoff for a rate limit without a reset time.
 	rateLimitWait = 5 * time.Minute
-	// rateLimitPatience is the age at which a job stops waiting for rate limits.
-	rateLimitPatience = 24 * time.Hour
+	// rateLimitMaxAge is the age at which a job stops waiting for rate limits.
+	rateLimitMaxAge = 24 * time.Hour
 )
 
 // Background returns the background work of configurations.
@@ -90,14 +90,14 @@ func (w *unsubscribeWorker) Work(ctx context.Context, job *river.Job[unsubscribe
 			err = h.Unsubscribe(ctx, job.Args.Namespace, id)
 		}
 	}
-	if err != nil && !passing(err) {
+	if err != nil && !isTemporary(err) {
 		w.log.InfoContext(ctx, "a webhook stays at its host, which does not let us delete it", "config_id", job.Args.ConfigID, "error", err)
 	}
 	return retry(err, job.CreatedAt)
 }
 
-// passing reports whether an error may be temporary.
-func passing(err error) bool {
+// isTemporary reports whether an error may be temporary.
+func isTemporary(err error) bool {
 	return connect.ErrorText(err) == "" || host.Is(err, host.RateLimited) || host.Is(err, host.TimedOut) || host.Is(err, host.Unreachable) || host.Is(err, host.Failed)
 }
 
@@ -107,9 +107,9 @@ func retry(err error, begun time.Time) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &limit) && limit.Kind == host.RateLimited && time.Since(begun) < rateLimitPatience:
+	case errors.As(err, &limit) && limit.Kind == host.RateLimited && time.Since(begun) < rateLimitMaxAge:
 		return river.JobSnooze(limitWait(limit))
-	case passing(err):
+	case isTemporary(err):
 		return err
 	}
 	return river.JobCancel(err)

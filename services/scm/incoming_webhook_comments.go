@@ -74,12 +74,12 @@ func (w *eventActions) commented(ctx context.Context, args eventArgs) (step, err
 		return nil, nil // the account that Palisade comments with
 	}
 	return func(ctx context.Context, tx *ent.Tx) error {
-		return w.obey(ctx, tx, args, project, thread, wanted, problem)
+		return w.execute(ctx, tx, args, project, thread, wanted, problem)
 	}, nil
 }
 
-// obey triages and enqueues the reply, once per comment, even if several webhooks report it.
-func (w *eventActions) obey(ctx context.Context, tx *ent.Tx, args eventArgs, project *ent.Project, thread host.ReviewComment, wanted command.Command, problem error) error {
+// execute triages and enqueues the reply, once per comment, even if several webhooks report it.
+func (w *eventActions) execute(ctx context.Context, tx *ent.Tx, args eventArgs, project *ent.Project, thread host.ReviewComment, wanted command.Command, problem error) error {
 	comment := args.Event.Comment
 	once := strings.Join([]string{"comment", args.BaseURL, args.Event.Repository, comment.ID}, " ")
 	known, err := tx.WebhookReceipt.Query().Where(webhookreceipt.WebhookKey(""), webhookreceipt.DeliveryID(once)).Exist(ctx)
@@ -105,7 +105,7 @@ func (w *eventActions) obey(ctx context.Context, tx *ent.Tx, args eventArgs, pro
 	if err != nil {
 		return err
 	}
-	found, decided := divide(found, args.Event.At)
+	found, decided := splitDecided(found, args.Event.At)
 	if err := w.decide(ctx, tx, args, wanted, found); err != nil {
 		return err
 	}
@@ -113,9 +113,9 @@ func (w *eventActions) obey(ctx context.Context, tx *ent.Tx, args eventArgs, pro
 	return jobs.FromContext(ctx).Enqueue(ctx, answer, nil)
 }
 
-// divide separates the findings that a command may change from the ones that a person triaged after it was written,
+// splitDecided separates the findings that a command may change from the ones that a person triaged after it was written,
 // compared in seconds, the precision of hosts. Provisional decisions of automation do not count.
-func divide(found []*ent.Finding, at time.Time) (open, decided []*ent.Finding) {
+func splitDecided(found []*ent.Finding, at time.Time) (open, decided []*ent.Finding) {
 	for _, row := range found {
 		later := row.TriagedAt != nil && row.TriageState != lifecycle.ProvisionallyIgnored &&
 			store.Time(*row.TriagedAt).Truncate(time.Second).After(at)
@@ -144,7 +144,7 @@ func findingsOf(ctx context.Context, tx *ent.Tx, projectID int64, args eventArgs
 		return nil, nil
 	}
 	rows, err := tx.Finding.Query().
-		Where(finding.ProjectID(projectID), store.OneOf(finding.FieldRef, webhook.Refs(args.Host, args.Event.Number)), seen()).
+		Where(finding.ProjectID(projectID), store.OneOf(finding.FieldRef, webhook.Refs(args.Host, args.Event.Number)), reportedByLatestScan()).
 		Select(finding.FieldID, finding.FieldIssueType, finding.FieldTriageState, finding.FieldTriagedAt, finding.FieldContent).
 		Order(ent.Asc(finding.FieldID)).All(ctx)
 	if err != nil {
@@ -252,7 +252,7 @@ func (w *replyWorker) Work(ctx context.Context, job *river.Job[replyArgs]) error
 	if err == nil && h != nil {
 		err = h.ReplyToReviewComment(ctx, job.Args.Repository, job.Args.Number, job.Args.Thread, job.Args.Text)
 	}
-	if err != nil && !passing(err) {
+	if err != nil && !isTemporary(err) {
 		w.log.WarnContext(ctx, "a command in a review comment was carried out, but its host does not let us say so", "config_id", job.Args.ConfigID, "error", err)
 	}
 	return retry(err, job.CreatedAt)

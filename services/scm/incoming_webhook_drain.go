@@ -30,9 +30,9 @@ const (
 	// eventsTurn is how long a deployment's turn lasts if others may wait.
 	eventsTurn = time.Second
 	// eventsAtOnce is how many events of one deployment are processed concurrently, each of another pull request.
-	// eventsTaken is how many are leased at once.
-	eventsAtOnce = 4
-	eventsTaken  = 32
+	// eventsPerClaim is how many are leased at once.
+	eventsAtOnce   = 4
+	eventsPerClaim = 32
 	// eventTimeout applies to processing one event. eventLease is the lease: long enough for all events leased at once,
 	// none of which starts after the turn, and short enough to recover the events of a killed node.
 	eventTimeout = time.Minute
@@ -181,7 +181,7 @@ func (w *drainWorker) claim(ctx context.Context) (rows []*ent.WebhookEvent, leas
 		now := time.Now()
 		lease = store.Micros(now.Add(eventLease))
 		query := tx.WebhookEvent.Query().Where(webhookevent.DueAtLTE(store.Micros(now)), firstOfSubject(store.Micros(now))).
-			Order(ent.Asc(webhookevent.FieldDueAt, webhookevent.FieldID)).Limit(eventsTaken)
+			Order(ent.Asc(webhookevent.FieldDueAt, webhookevent.FieldID)).Limit(eventsPerClaim)
 		if w.store.Postgres() {
 			query.ForUpdate(entsql.WithLockAction(entsql.SkipLocked))
 		}
@@ -270,11 +270,11 @@ func (w *drainWorker) tryEvent(ctx context.Context, row *ent.WebhookEvent, over 
 // tryAgain decides whether and when to retry after an error. counts reports whether the try counts against the limit.
 func tryAgain(err error, row *ent.WebhookEvent) (wait time.Duration, counts, again bool) {
 	var limit *host.Error
-	if errors.As(err, &limit) && limit.Kind == host.RateLimited && time.Since(store.Time(row.ReceivedAt)) < rateLimitPatience {
+	if errors.As(err, &limit) && limit.Kind == host.RateLimited && time.Since(store.Time(row.ReceivedAt)) < rateLimitMaxAge {
 		return limitWait(limit), false, true
 	}
 	tries := time.Duration(row.Attempts + 1)
-	return min(tries*tries*tries*tries*time.Second, time.Hour), true, passing(err) && row.Attempts+1 < webhookAttempts
+	return min(tries*tries*tries*tries*time.Second, time.Hour), true, isTemporary(err) && row.Attempts+1 < webhookAttempts
 }
 
 // sweepArgs is the job that looks for due events.

@@ -86,7 +86,7 @@ func (w *eventActions) removeFindings(ctx context.Context, tx *ent.Tx, args even
 	}
 	// Select ids first: if statistics say that one project has most findings, SQLite would scan the table instead of using
 	// an index.
-	ids, err := tx.Finding.Query().Where(finding.ProjectID(project.ID), finding.RefIn(refs...), seen()).Order(ent.Asc(finding.FieldID)).IDs(ctx)
+	ids, err := tx.Finding.Query().Where(finding.ProjectID(project.ID), finding.RefIn(refs...), reportedByLatestScan()).Order(ent.Asc(finding.FieldID)).IDs(ctx)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
@@ -112,8 +112,10 @@ func (w *eventActions) removeFindings(ctx context.Context, tx *ent.Tx, args even
 	return nil
 }
 
-// seen selects findings that the latest scan reported.
-func seen() predicate.Finding { return finding.StateIn(lifecycle.Unresolved, lifecycle.Muted) }
+// reportedByLatestScan selects findings that the latest scan reported.
+func reportedByLatestScan() predicate.Finding {
+	return finding.StateIn(lifecycle.Unresolved, lifecycle.Muted)
+}
 
 // ignoreMissing treats not found as success.
 func ignoreMissing(err error) error {
@@ -129,7 +131,7 @@ func (w *eventActions) installed(args eventArgs) step {
 	about := args.Event.Installation
 	return func(ctx context.Context, tx *ent.Tx) error {
 		before, err := w.lockApp(ctx, tx, scmapp.ID(args.AppID))
-		if err != nil || late(before, about) {
+		if err != nil || isOlder(before, about) {
 			return err
 		}
 		id := ""
@@ -151,9 +153,9 @@ func (w *eventActions) installed(args eventArgs) step {
 	}
 }
 
-// late reports whether an installation state is older than the stored one. Of two states in the same second, the
+// isOlder reports whether an installation state is older than the stored one. Of two states in the same second, the
 // deletion counts.
-func late(app *ent.ScmApp, about webhook.Installation) bool {
+func isOlder(app *ent.ScmApp, about webhook.Installation) bool {
 	if !about.Present && app.InstallationID != "" && app.InstallationID != strconv.FormatInt(about.ID, 10) {
 		return true
 	}

@@ -31,10 +31,10 @@ const (
 	maxWaiting = 20_000
 	// fullRetry is the retry delay in that error.
 	fullRetry = 30 * time.Second
-	// countAgain is how long a count of waiting events is cached.
-	countAgain = time.Second
-	// clockAhead is the tolerance for a host's clock. An event further in the future gets the time of arrival.
-	clockAhead = 5 * time.Minute
+	// countTTL is how long a count of waiting events is cached.
+	countTTL = time.Second
+	// clockTolerance is the tolerance for a host's clock. An event further in the future gets the time of arrival.
+	clockTolerance = 5 * time.Minute
 	// maxStoredComment is in bytes: enough for a command with a comment of maximum length.
 	maxStoredComment = 16 << 10
 )
@@ -60,9 +60,9 @@ func (s *IncomingWebhooks) inbox(deploymentID int64) *inbox {
 	return box
 }
 
-// take parses a verified webhook and stores its event with one insert. A job processes it. If the process ends before
+// accept parses a verified webhook and stores its event with one insert. A job processes it. If the process ends before
 // it enqueues the job, the next sweep finds the event.
-func (s *IncomingWebhooks) take(ctx context.Context, from sender, call *scmv1.WebhookCall, body []byte) (status string, err error) {
+func (s *IncomingWebhooks) accept(ctx context.Context, from sender, call *scmv1.WebhookCall, body []byte) (status string, err error) {
 	name := call.GetGithubEvent()
 	if from.host == webhook.GitLab {
 		name = call.GetGitlabEvent()
@@ -82,7 +82,7 @@ func (s *IncomingWebhooks) take(ctx context.Context, from sender, call *scmv1.We
 		}
 	}
 	if wanted {
-		if err := s.room(ctx, from.deploymentID); err != nil {
+		if err := s.reserve(ctx, from.deploymentID); err != nil {
 			return "", err
 		}
 	}
@@ -90,7 +90,7 @@ func (s *IncomingWebhooks) take(ctx context.Context, from sender, call *scmv1.We
 	if err != nil {
 		return "", err
 	}
-	if status, err = s.keep(ctx, row); err != nil {
+	if status, err = s.insert(ctx, row); err != nil {
 		return "", err
 	}
 	switch {
@@ -120,7 +120,7 @@ func deliveryID(from sender, call *scmv1.WebhookCall, body []byte) string {
 // row converts an event to a row. An unwanted event is stored as done.
 func (f sender) row(event webhook.Event, delivery string, wanted bool) (*ent.WebhookEvent, error) {
 	now := time.Now()
-	if event.At.IsZero() || event.At.After(now.Add(clockAhead)) {
+	if event.At.IsZero() || event.At.After(now.Add(clockTolerance)) {
 		event.At = now
 	}
 	if body := event.Comment.Body; len(body) > maxStoredComment {
@@ -151,9 +151,9 @@ func (f sender) subject(event webhook.Event) string {
 	return fmt.Sprintf("%s/%s#%d", f.baseURL, strings.ToLower(event.Repository), event.Number)
 }
 
-// keep stores an event, unless it is already stored. An event that was given up is processed again: someone redelivered
+// insert stores an event, unless it is already stored. An event that was given up is processed again: someone redelivered
 // it.
-func (s *IncomingWebhooks) keep(ctx context.Context, row *ent.WebhookEvent) (status string, err error) {
+func (s *IncomingWebhooks) insert(ctx context.Context, row *ent.WebhookEvent) (status string, err error) {
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		create := tx.WebhookEvent.Create().SetDeploymentID(row.DeploymentID).SetWebhookKey(row.WebhookKey).SetDeliveryID(row.DeliveryID).
 			SetSubject(row.Subject).SetHappenedAt(row.HappenedAt).SetReceivedAt(row.ReceivedAt).SetNillableDueAt(row.DueAt)
@@ -183,13 +183,13 @@ func (s *IncomingWebhooks) keep(ctx context.Context, row *ent.WebhookEvent) (sta
 	return status, err
 }
 
-// room counts one more waiting event of a deployment, or returns an error if there are too many. It queries the
+// reserve counts one more waiting event of a deployment, or returns an error if there are too many. It queries the
 // database at most once a second per node.
-func (s *IncomingWebhooks) room(ctx context.Context, deploymentID int64) error {
+func (s *IncomingWebhooks) reserve(ctx context.Context, deploymentID int64) error {
 	box := s.inbox(deploymentID)
 	box.mu.Lock()
 	defer box.mu.Unlock()
-	if time.Since(box.counted) > countAgain {
+	if time.Since(box.counted) > countTTL {
 		n, err := s.store.Reader.WebhookEvent.Query().Where(webhookevent.DueAtNotNil()).Count(ctx)
 		if err != nil {
 			return err

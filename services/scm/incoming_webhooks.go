@@ -88,7 +88,7 @@ func (s *IncomingWebhooks) ReceiveWebhook(stream grpc.ClientStreamingServer[scmv
 	if err != nil {
 		return err
 	}
-	status, err := s.take(ctx, from, first.GetCall(), body)
+	status, err := s.accept(ctx, from, first.GetCall(), body)
 	if err != nil {
 		return err
 	}

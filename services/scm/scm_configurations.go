@@ -46,7 +46,7 @@ func (s *Configurations) CreateScmConfig(ctx context.Context, r *scmv1.CreateScm
 		if err := checkFree(ctx, tx, 0, r.GetType().String(), baseURL, r.GetNamespace()); err != nil {
 			return err
 		}
-		appID, token, err := s.borrowed(ctx, tx, r, baseURL)
+		appID, token, err := s.credentialFrom(ctx, tx, r, baseURL)
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (s *Configurations) CreateScmConfig(ctx context.Context, r *scmv1.CreateScm
 		return nil, err
 	}
 	if r.GetSubscribe() {
-		if row, err = s.webhooks.follow(ctx, row, true); err != nil {
+		if row, err = s.webhooks.applyWebhook(ctx, row, true); err != nil {
 			return nil, err
 		}
 	}
@@ -144,9 +144,9 @@ func checkNamespace(kind scmv1.ScmType, namespace string) error {
 	return nil
 }
 
-// borrowed returns the application and the access token for a new configuration. They come from another configuration
+// credentialFrom returns the application and the access token for a new configuration. They come from another configuration
 // that it names, unless the request has a token.
-func (s *Configurations) borrowed(ctx context.Context, tx *ent.Tx, r *scmv1.CreateScmConfigRequest, baseURL string) (appID *int64, token string, err error) {
+func (s *Configurations) credentialFrom(ctx context.Context, tx *ent.Tx, r *scmv1.CreateScmConfigRequest, baseURL string) (appID *int64, token string, err error) {
 	token = r.GetAccessToken()
 	if r.GetScmConfigId() == 0 {
 		return nil, token, nil

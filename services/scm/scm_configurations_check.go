@@ -20,7 +20,7 @@ func (s *Configurations) CheckScmConfig(ctx context.Context, r *scmv1.CheckScmCo
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.ask(ctx, row)
+	found, err := s.runCheck(ctx, row)
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +43,9 @@ type checked struct {
 	subscriptions []column.ScmSubscription
 }
 
-// ask makes the requests of a check. A host's refusal or failure is a result. An error is an unsupported type of host,
+// runCheck makes the requests of a check. A host's refusal or failure is a result. An error is an unsupported type of host,
 // or an internal error.
-func (s *Configurations) ask(ctx context.Context, row *ent.ScmConfig) (found checked, err error) {
+func (s *Configurations) runCheck(ctx context.Context, row *ent.ScmConfig) (found checked, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	found.at = store.Now()
@@ -62,7 +62,7 @@ func (s *Configurations) ask(ctx context.Context, row *ent.ScmConfig) (found che
 		return found, nil
 	}
 	if found.account.Scopes.GetManageWebhooks() && row.WebhookKey != "" {
-		found.subscriptions, err = s.webhooks.ours(ctx, h, row)
+		found.subscriptions, err = s.webhooks.ownWebhooks(ctx, h, row)
 		// The check itself has succeeded. Plans without webhooks refuse this request whatever the token's scopes are.
 		if err != nil && connect.ErrorText(err) == "" {
 			return checked{}, err

@@ -89,18 +89,18 @@ func (s *Webhooks) RotateScmWebhookSecret(ctx context.Context, r *scmv1.RotateSc
 		return nil, hostError(err)
 	}
 	fresh := randomText()
-	if err := s.push(ctx, h, row, fresh); err != nil {
+	if err := s.pushSecret(ctx, h, row, fresh); err != nil {
 		return nil, hostError(err)
 	}
 	if err := s.storeSecret(ctx, row, fresh); err != nil {
-		s.restore(ctx, h, row.ID)
+		s.restoreSecret(ctx, h, row.ID)
 		return nil, err
 	}
 	return &scmv1.RotateScmWebhookSecretResponse{Success: true}, nil
 }
 
-// push sets a secret for all webhooks of a configuration.
-func (s *Webhooks) push(ctx context.Context, h host.Host, row *ent.ScmConfig, secret string) error {
+// pushSecret sets a secret for all webhooks of a configuration.
+func (s *Webhooks) pushSecret(ctx context.Context, h host.Host, row *ent.ScmConfig, secret string) error {
 	hook := host.Webhook{Callback: s.callback(row.WebhookKey), Secret: secret, Events: webhookEvents}
 	for _, subscription := range row.Subscriptions {
 		if _, err := h.UpdateWebhook(ctx, row.Namespace, subscription.RemoteID, hook); err != nil {
@@ -133,9 +133,9 @@ func (s *Webhooks) storeSecret(ctx context.Context, row *ent.ScmConfig, fresh st
 	})
 }
 
-// restore sets the stored secret at the host, best effort: the caller reports its own error. After a push it reads the
+// restoreSecret sets the stored secret at the host, best effort: the caller reports its own error. After a push it reads the
 // stored secret again, so that after concurrent pushes the last one leaves host and store with the same secret.
-func (s *Webhooks) restore(ctx context.Context, h host.Host, id int64) {
+func (s *Webhooks) restoreSecret(ctx context.Context, h host.Host, id int64) {
 	var pushed []byte
 	for range maxRestores {
 		row, err := find(ctx, s.store.Reader, id)
@@ -143,16 +143,16 @@ func (s *Webhooks) restore(ctx context.Context, h host.Host, id int64) {
 			return
 		}
 		secret, err := s.seals.Open(connect.ConfigTable, connect.WebhookSecret, row.DeploymentID, row.ID, row.WebhookSecret)
-		if err != nil || s.push(ctx, h, row, secret) != nil {
+		if err != nil || s.pushSecret(ctx, h, row, secret) != nil {
 			return
 		}
 		pushed = row.WebhookSecret
 	}
 }
 
-// follow subscribes or unsubscribes after a committed change. A host's refusal becomes the configuration's status: the
+// applyWebhook subscribes or unsubscribes after a committed change. A host's refusal becomes the configuration's status: the
 // change is done, and after an error the caller would repeat it.
-func (s *Webhooks) follow(ctx context.Context, row *ent.ScmConfig, subscribe bool) (after *ent.ScmConfig, err error) {
+func (s *Webhooks) applyWebhook(ctx context.Context, row *ent.ScmConfig, subscribe bool) (after *ent.ScmConfig, err error) {
 	if subscribe {
 		after, err = s.subscribe(ctx, row)
 	} else {
@@ -181,7 +181,7 @@ func (s *Webhooks) subscribe(ctx context.Context, row *ent.ScmConfig) (after *en
 	if err != nil {
 		return nil, err
 	}
-	existing, err := s.ours(ctx, h, row)
+	existing, err := s.ownWebhooks(ctx, h, row)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (s *Webhooks) subscribe(ctx context.Context, row *ent.ScmConfig) (after *en
 		_ = h.Unsubscribe(ctx, row.Namespace, made.ID) // if this fails, its requests get 404
 		return nil, apierr.Conflict("the webhook of SCM config %d was deleted by somebody else at the same time: subscribe again", row.ID)
 	case !bytes.Equal(after.WebhookSecret, row.WebhookSecret):
-		s.restore(ctx, h, row.ID) // rotated meanwhile
+		s.restoreSecret(ctx, h, row.ID) // rotated meanwhile
 	}
 	return after, nil
 }
@@ -253,7 +253,7 @@ func (s *Webhooks) unsubscribe(ctx context.Context, row *ent.ScmConfig) (after *
 	if err != nil {
 		return nil, nil, err
 	}
-	if removed, err = s.ours(ctx, h, row); err != nil {
+	if removed, err = s.ownWebhooks(ctx, h, row); err != nil {
 		return nil, nil, err
 	}
 	for _, subscription := range removed {
@@ -271,8 +271,8 @@ func endReceiver(update *ent.ScmConfigUpdateOne) {
 		SetWebhookKey("").ClearWebhookSecret().ClearPreviousWebhookSecret().ClearWebhookRotatedAt()
 }
 
-// ours lists the namespace's webhooks that call this configuration's receiver. It is never nil without an error.
-func (s *Webhooks) ours(ctx context.Context, h host.Host, row *ent.ScmConfig) ([]column.ScmSubscription, error) {
+// ownWebhooks lists the namespace's webhooks that call this configuration's receiver. It is never nil without an error.
+func (s *Webhooks) ownWebhooks(ctx context.Context, h host.Host, row *ent.ScmConfig) ([]column.ScmSubscription, error) {
 	all, err := h.Subscriptions(ctx, row.Namespace)
 	if err != nil {
 		return nil, err

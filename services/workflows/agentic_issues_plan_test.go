@@ -97,7 +97,7 @@ func TestIssuePlansUseIndexes(t *testing.T) {
 	}
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		seedForIssuePlans(t, s)
-		st, seen := runWorld{s}.logged(t)
+		st, seen := runFixture{s}.logged(t)
 		ctx := tenant.NewContext(t.Context(), s.DeploymentID)
 		group := workflows.NewAgenticIssues(st)
 		for _, f := range filters {

@@ -108,7 +108,7 @@ func TestRunsFindIssuesAndTellPeople(t *testing.T) {
 			t.Errorf("got %s", overview)
 		}
 		run(`[{"issues":[` + sqli + `]}]`)
-		l := &auditLand{Server: f.Server}
+		l := &auditFixture{Server: f.Server}
 		if got := titles(t, l.post(t, l.path("/search"), `{"filters":{"detectionStates":["DETECTION_STATE_NOT_DETECTED"]}}`)); !slices.Equal(got, []string{"XSS"}) {
 			t.Errorf("not detected: %v", got)
 		}

@@ -51,7 +51,7 @@ func BenchmarkJobReads(b *testing.B) {
 				c.Database = storetest.Postgres(b)
 			}
 		})
-		w := runWorld{s}
+		w := runFixture{s}
 		version := w.addVersion(b, s.DeploymentID, 1, true)
 		w.write(b, s.DeploymentID, func(ctx context.Context, tx *ent.Tx) error {
 			err := s.Store.Exec(ctx, tx, benchRunsSQL, s.DeploymentID, version, []byte("{}"), marshal(b, benchReport()))

@@ -25,7 +25,7 @@ func graphPath(deploymentID, jobID int64, query string) string {
 func TestJobGraph(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		client := workflowsv1.NewWorkflowJobsServiceClient(s.Conn)
 		version, gone := w.addVersion(t, s.DeploymentID, 1, true), w.addVersion(t, s.DeploymentID, 2, false)
 		running := w.addAudit(t, s.DeploymentID, version)
@@ -72,7 +72,7 @@ type graphAnswer struct {
 func TestJobGraphPages(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		run := w.addAudit(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true))
 		pages := func(query string) (tasks []string) {
 			cursor := ""
@@ -130,7 +130,7 @@ func TestJobGraphPages(t *testing.T) {
 func TestJobGraphETag(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		run := w.addAudit(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true))
 		poll := func(query, tag string, want int) apitest.Answer {
 			t.Helper()
@@ -161,7 +161,7 @@ func TestJobGraphETag(t *testing.T) {
 func TestJobGraphQueries(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		run := w.addAudit(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true))
 		st, log := w.logged(t)
 		reader, _ := st.DB()
@@ -227,7 +227,7 @@ func analyzeRuns(t testing.TB, s *apitest.Server) {
 func TestWatchJob(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		run := w.addAudit(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true))
 		client := workflowsv1.NewWorkflowJobsServiceClient(s.Conn)
 		request := &workflowsv1.WatchJobRequest{DeploymentId: s.DeploymentID, JobId: fmt.Sprint(run)}
@@ -283,7 +283,7 @@ func TestWatchJob(t *testing.T) {
 func TestWatchJobRefuses(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		rival := s.AddTenant(t, "rival")
 		run := w.addRun(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true), nil)
 		client := workflowsv1.NewWorkflowJobsServiceClient(s.Conn)

@@ -17,7 +17,7 @@ import (
 func TestJobList(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		rival := s.AddTenant(t, "rival")
 		w.addRun(t, rival.DeploymentID, 1, nil)
 		project := int64(0)
@@ -96,7 +96,7 @@ func TestJobList(t *testing.T) {
 func TestJobListPlans(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		w.write(t, s.DeploymentID, func(ctx context.Context, tx *ent.Tx) error {
 			return s.Store.Exec(ctx, tx, manyRunsSQL, s.DeploymentID)
 		})

@@ -19,7 +19,7 @@ func overviewPath(deploymentID int64, jobID any) string {
 func TestJobOverview(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		client := workflowsv1.NewWorkflowJobsServiceClient(s.Conn)
 		version, gone := w.addVersion(t, s.DeploymentID, 1, true), w.addVersion(t, s.DeploymentID, 2, false)
 		report := &workflowsv1.WorkflowReportSummary{
@@ -65,7 +65,7 @@ func TestJobOverview(t *testing.T) {
 func TestJobNotFound(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		rival := s.AddTenant(t, "rival")
 		run := w.addRun(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true), nil)
 		for _, c := range []struct {
@@ -95,7 +95,7 @@ func TestJobOverviewReadsTwoRows(t *testing.T) {
 	t.Parallel()
 	table := regexp.MustCompile("FROM [`\"](\\w+)[`\"]")
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		run := w.addAudit(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true))
 		st, log := w.logged(t)
 		_, err := workflows.NewJobReads(st).GetPlatformAgenticWorkflowJobOverview(asDeployment(t, s.DeploymentID),

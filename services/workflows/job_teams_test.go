@@ -31,7 +31,7 @@ func (f flow) addTeamMember(t testing.TB, projects ...int64) (token string) {
 	t.Helper()
 	token = f.AddUser(t, f.Tenant, "ann@acme.test", access.RoleMember)
 	userID := f.Store.Reader.User.Query().Where(user.Email("ann@acme.test")).OnlyIDX(f.System(t))
-	runWorld(f).write(t, f.DeploymentID, func(ctx context.Context, tx *ent.Tx) error {
+	runFixture(f).write(t, f.DeploymentID, func(ctx context.Context, tx *ent.Tx) error {
 		team, err := tx.Team.Create().SetName("API").SetSlug("api").SetCreatedAt(1).SetUpdatedAt(1).Save(ctx)
 		if err != nil {
 			return err

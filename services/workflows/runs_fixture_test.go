@@ -13,8 +13,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// runPatience is the test timeout. Runs normally need less than a tenth of it.
-const runPatience = 10 * time.Minute
+// runTimeout is the test timeout. Runs normally need less than a tenth of it.
+const runTimeout = 10 * time.Minute
 
 // flow calls the API as the first administrator.
 type flow struct{ *apitest.Server }
@@ -133,7 +133,7 @@ func (f flow) ended(t testing.TB, job, want string) {
 
 func soon(t testing.TB, what string, yes func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(runPatience); !yes(); {
+	for deadline := time.Now().Add(runTimeout); !yes(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("it did not happen: %s", what)
 		}

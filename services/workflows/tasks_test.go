@@ -44,7 +44,7 @@ type claimOf struct {
 // claim claims a task; false if there is none.
 func (f flow) claim(t testing.TB, body string) (claimOf, bool) {
 	t.Helper()
-	for deadline := time.Now().Add(runPatience); ; {
+	for deadline := time.Now().Add(runTimeout); ; {
 		var answer struct{ Task *claimOf }
 		if err := json.Unmarshal([]byte(f.do(t, http.MethodPost, f.path("/tasks/claim"), body, http.StatusOK)), &answer); err != nil {
 			t.Fatal(err)

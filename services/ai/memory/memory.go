@@ -46,11 +46,11 @@ func InScope(m *ent.AiMemory, f Facts) bool {
 		m.VulnerabilityClass != "" && !slices.Contains(f.VulnerabilityClasses, m.VulnerabilityClass):
 		return false
 	}
-	return len(m.PathPrefixes) == 0 || slices.ContainsFunc(m.PathPrefixes, func(prefix string) bool { return Below(f.Path, prefix) })
+	return len(m.PathPrefixes) == 0 || slices.ContainsFunc(m.PathPrefixes, func(prefix string) bool { return PathWithin(f.Path, prefix) })
 }
 
-// Below reports whether a path equals or is inside a file or directory: app does not contain application.
-func Below(path, prefix string) bool {
+// PathWithin reports whether a path equals or is inside a file or directory: app does not contain application.
+func PathWithin(path, prefix string) bool {
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 

@@ -12,12 +12,12 @@ import (
 // ErrNoFix: the answer has no replacement lines.
 var ErrNoFix = errors.New("the model proposes no fix in these lines")
 
-// around is the number of lines before and after the match in the prompt for a fix.
-const around = 120
+// contextLines is the number of lines before and after the match in the prompt for a fix.
+const contextLines = 120
 
 // Fix builds the question for lines that replace lines first to last (from 1) of a file.
 func Fix(f Finding, lines []string, first, last int) Question {
-	f.Code, f.Around = strings.Join(lines[first-1:last], "\n"), Window(lines, first, last, around)
+	f.Code, f.Around = strings.Join(lines[first-1:last], "\n"), Window(lines, first, last, contextLines)
 	b := newBlocks()
 	b.finding(f)
 	system := fmt.Sprintf("You fix findings of application-security scanners. Answer with one JSON object of the given schema.\n"+
@@ -45,9 +45,9 @@ func ReadFix(answer []byte, lines []string, first, last int) (content, explanati
 	return strings.Join(all, "\n"), verdict.Text(said.Explanation, verdict.MaxExplanation), nil
 }
 
-// Place finds the lines of a match in a file that may have changed since the scan: at the scanned position, or at their
+// FindLines finds the lines of a match in a file that may have changed since the scan: at the scanned position, or at their
 // only other position. ok is false if they are gone or ambiguous.
-func Place(lines []string, code string, first, last int) (from, to int, ok bool) {
+func FindLines(lines []string, code string, first, last int) (from, to int, ok bool) {
 	wanted := trimmed(strings.Split(strings.Trim(code, "\r\n"), "\n"))
 	if strings.TrimSpace(code) == "" {
 		return first, last, first >= 1 && first <= last && last <= len(lines)

@@ -20,11 +20,11 @@ func withAnswer(ctx context.Context) (context.Context, *answer) {
 	return context.WithValue(ctx, answerKey{}, a), a
 }
 
-// noting records each response in the context of its request.
-type noting struct{ next http.RoundTripper }
+// answerTransport records each response in the context of its request.
+type answerTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
+func (n answerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := n.next.RoundTrip(r)
 	if a, ok := r.Context().Value(answerKey{}).(*answer); ok && err == nil {
 		a.status, a.header = response.StatusCode, response.Header

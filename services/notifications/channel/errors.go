@@ -36,12 +36,12 @@ func (e *Error) Error() string { return e.Public }
 // Unwrap returns the cause. Its text is for logs only.
 func (e *Error) Unwrap() error { return e.cause }
 
-// unreached is the error of a request without a response.
-func unreached(err error) *Error { return &Error{Public: egress.Describe(err), cause: err} }
+// connectError is the error of a request without a response.
+func connectError(err error) *Error { return &Error{Public: egress.Describe(err), cause: err} }
 
-// answered returns the error for an HTTP status, nil for success. Only 410 is permanent: after any other status the
+// statusError returns the error for an HTTP status, nil for success. Only 410 is permanent: after any other status the
 // receiver may be repaired, and gets the missed messages then.
-func answered(who string, status int, header http.Header) *Error {
+func statusError(who string, status int, header http.Header) *Error {
 	if status >= 200 && status < 300 {
 		return nil
 	}

@@ -36,7 +36,7 @@ func newBucket(config map[string]string, guard *egress.Guard) (*bucket, error) {
 		Secure:       u.Scheme == "https",
 		Region:       config["region"],
 		BucketLookup: lookup,
-		Transport:    noting{guard.Client(egress.Limits{Timeout: sendTimeout, MaxResponse: maxAnswer}).Transport},
+		Transport:    answerTransport{guard.Client(egress.Limits{Timeout: sendTimeout, MaxResponse: maxAnswer}).Transport},
 		MaxRetries:   1, // the ledger retries
 	})
 	if err != nil {
@@ -66,11 +66,11 @@ func (b *bucket) Send(ctx context.Context, m Message) (int, error) {
 	case err == nil:
 		return answer.status, nil
 	case answer.status == 0:
-		return 0, unreached(err)
+		return 0, connectError(err)
 	}
-	e := answered("the bucket's host", answer.status, answer.header)
+	e := statusError("the bucket's host", answer.status, answer.header)
 	if e == nil { // the status was good, but the rest of the response was invalid
-		return answer.status, unreached(err)
+		return answer.status, connectError(err)
 	}
 	e.cause = err
 	if answer.status == http.StatusGone {

@@ -22,7 +22,7 @@ type slackWebhook struct {
 
 func newSlack(config map[string]string, guard *egress.Guard) *slackWebhook {
 	client := guard.Client(egress.Limits{Timeout: sendTimeout, MaxResponse: maxAnswer})
-	client.Transport = noting{client.Transport}
+	client.Transport = answerTransport{client.Transport}
 	return &slackWebhook{url: config["url"], client: client}
 }
 
@@ -35,9 +35,9 @@ func (s *slackWebhook) Send(ctx context.Context, m Message) (int, error) {
 		if err == nil {
 			return 0, nil // unreachable: success has a status
 		}
-		return 0, unreached(err)
+		return 0, connectError(err)
 	}
-	e := answered("Slack", answer.status, answer.header)
+	e := statusError("Slack", answer.status, answer.header)
 	if e == nil {
 		return answer.status, nil
 	}

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// goodbyeTime is the timeout of QUIT after the message was accepted.
-	goodbyeTime = time.Second
+	// quitTimeout is the timeout of QUIT after the message was accepted.
+	quitTimeout = time.Second
 	// maxReply is the maximum length of a stored mail server reply, in bytes. shownAddresses is the maximum number of
 	// addresses in an error.
 	maxReply       = 120
 	shownAddresses = 4
 	// serviceClosing is the code of a server that ends the session, as a reply to any command (RFC 5321, 3.8).
 	serviceClosing = 421
-	// unusable is the error text if the session failed before the message.
-	unusable = "the mail server of this Palisade could not be used"
+	// serverUnusable is the error text if the session failed before the message.
+	serverUnusable = "the mail server of this Palisade could not be used"
 )
 
 // exchange sends the message to the remaining recipients; nil means that all recipients have it.
@@ -36,11 +36,11 @@ func (e *email) exchange(ctx context.Context, message *mail.Msg, left []string) 
 	}
 	session, err := client.DialToSMTPClientWithContext(ctx)
 	if err != nil {
-		return &Error{Public: unusable, cause: err}
+		return &Error{Public: serverUnusable, cause: err}
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := session.UpdateDeadline(time.Until(deadline)); err != nil {
-			return &Error{Public: unusable, cause: err}
+			return &Error{Public: serverUnusable, cause: err}
 		}
 	}
 	return e.transact(session, message, left)
@@ -76,7 +76,7 @@ func (e *email) transact(session *smtp.Client, message *mail.Msg, left []string)
 		}
 	}
 	if len(said.accepted) > 0 {
-		if failed := handOver(session, message); failed != nil {
+		if failed := sendData(session, message); failed != nil {
 			if len(said.refused) > 0 && !failed.Permanent {
 				failed.Public, failed.Refused = failed.Public+"; it refused "+listed(said.refused), said.refused
 			}
@@ -84,20 +84,20 @@ func (e *email) transact(session *smtp.Client, message *mail.Msg, left []string)
 		}
 	}
 	// The message was accepted: a later error concerns only QUIT.
-	if session.UpdateDeadline(goodbyeTime) == nil {
+	if session.UpdateDeadline(quitTimeout) == nil {
 		_ = session.Quit()
 	}
 	return said.failure(len(e.to)-len(said.refused)-len(said.later), len(e.to))
 }
 
-// handOver sends the message data.
-func handOver(session *smtp.Client, message *mail.Msg) *Error {
+// sendData sends the message data.
+func sendData(session *smtp.Client, message *mail.Msg) *Error {
 	body, err := session.Data()
 	if err != nil {
 		return mailError(err)
 	}
 	if _, err := message.WriteTo(body); err != nil {
-		return &Error{Public: unusable, cause: err}
+		return &Error{Public: serverUnusable, cause: err}
 	}
 	if err := body.Close(); err != nil {
 		if code, _ := replyOf(err); code != 0 {
@@ -151,7 +151,7 @@ func listed(replies map[string]string) string {
 func mailError(err error) *Error {
 	code, _ := replyOf(err)
 	if code == 0 {
-		return &Error{Public: unusable, cause: err}
+		return &Error{Public: serverUnusable, cause: err}
 	}
 	return &Error{Public: fmt.Sprintf("the mail server refused the message with code %d", code), Permanent: code >= 500, cause: err}
 }

@@ -50,19 +50,19 @@ func newWebhook(config map[string]string, guard *egress.Guard) (*webhook, error)
 func (w *webhook) Send(ctx context.Context, m Message) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(m.Payload))
 	if err != nil {
-		return 0, unreached(err)
+		return 0, connectError(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	if err := w.sign(request.Header, m, time.Now()); err != nil {
-		return 0, unreached(err)
+		return 0, connectError(err)
 	}
 	response, err := w.client.Do(request)
 	if err != nil {
-		return 0, unreached(err)
+		return 0, connectError(err)
 	}
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, response.Body) // lets the connection be reused; the content is ignored
-	if e := answered("the receiver", response.StatusCode, response.Header); e != nil {
+	if e := statusError("the receiver", response.StatusCode, response.Header); e != nil {
 		return response.StatusCode, e
 	}
 	return response.StatusCode, nil

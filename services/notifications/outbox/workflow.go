@@ -43,10 +43,10 @@ type UnknownRuleError struct{ ID int64 }
 // Error implements error.
 func (e UnknownRuleError) Error() string { return fmt.Sprintf("notification rule %d not found", e.ID) }
 
-// WorkflowSays writes a message's deliveries in the context's deployment and returns their number. A repeated call for
+// WorkflowMessage writes a message's deliveries in the context's deployment and returns their number. A repeated call for
 // the same task of a run writes none. Disabled rules are left out. A rule's policy filter applies to findings only and
 // is ignored here.
-func WorkflowSays(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, w Workflow) (deliveries int, err error) {
+func WorkflowMessage(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, w Workflow) (deliveries int, err error) {
 	rules, err := rulesOf(ctx, tx, w)
 	if err != nil {
 		return 0, err
@@ -63,7 +63,7 @@ func WorkflowSays(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, w Workflow)
 	for i, rule := range rules {
 		rows[i] = tx.Delivery.Create().SetDeploymentID(w.DeploymentID).SetRuleID(rule).SetEventID(event).SetKind(KindWorkflow).
 			SetProjectID(w.ProjectID).SetPayload(body).SetState("pending").SetNextAttemptAt(now).
-			SetGiveUpAt(now + retry.Patience.Microseconds()).SetCreatedAt(now)
+			SetGiveUpAt(now + retry.GiveUpAfter.Microseconds()).SetCreatedAt(now)
 	}
 	for part := range slices.Chunk(rows, deliveriesPerInsert) {
 		if err := tx.Delivery.CreateBulk(part...).Exec(ctx); err != nil {

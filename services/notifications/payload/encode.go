@@ -70,8 +70,8 @@ func (o *object) textsIfAny(name string, values []string) {
 	}
 }
 
-// facts encodes an object of any JSON with sorted keys.
-func (o *object) facts(name string, values map[string]any) {
+// values encodes an object of any JSON with sorted keys.
+func (o *object) values(name string, values map[string]any) {
 	o.key(name)
 	o.out = appendMap(o.out, values)
 }

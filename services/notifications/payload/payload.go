@@ -108,8 +108,8 @@ func appendFinding(out []byte, f Finding) []byte {
 	o.number("index", 0)
 	o.text("commit_date", f.CommittedAt.UTC().Format("2006-01-02T15:04:05"))
 	o.text("commit_url", f.CommitURL)
-	o.text("first_seen_scan_id", hashed("scan", f.FirstSeenScanID))
-	o.text("id", hashed("finding", f.ID))
+	o.text("first_seen_scan_id", hashedID("scan", f.FirstSeenScanID))
+	o.text("id", hashedID("finding", f.ID))
 	o.number("numeric_id", f.ID)
 	o.text("ref", f.Ref)
 	o.text("repo_name", f.RepoName)
@@ -148,14 +148,14 @@ func appendScan(out []byte, s Scan) []byte {
 	} else {
 		o.number("exit_code", int64(*s.ExitCode))
 	}
-	o.text("hashed_id", hashed("scan", s.ID))
+	o.text("hashed_id", hashedID("scan", s.ID))
 	o.number("id", s.ID)
 	o.key("meta")
 	o.out = appendMeta(o.out, s.Meta)
 	o.number("repository_id", s.RepositoryID)
-	o.text("started_at", moment(s.StartedAt))
-	o.text("completed_at", moment(s.CompletedAt))
-	o.facts("stats", s.Stats)
+	o.text("started_at", formatTime(s.StartedAt))
+	o.text("completed_at", formatTime(s.CompletedAt))
+	o.values("stats", s.Stats)
 	o.text("tenant_name", s.TenantName)
 	return o.close()
 }
@@ -181,8 +181,8 @@ func appendMeta(out []byte, m Meta) []byte {
 	return o.close()
 }
 
-// moment formats a time as the API does.
-func moment(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+// formatTime formats a time as the API does.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
 // severity returns the scanners' severity number (contract facts, section 9): 2 is error, 1 warning, 0 info.
 func severity(word string) int64 {
@@ -195,8 +195,8 @@ func severity(word string) int64 {
 	return 0
 }
 
-// hashed derives a stable id. Receivers compare it and never compute with it.
-func hashed(kind string, id int64) string {
+// hashedID derives a stable id. Receivers compare it and never compute with it.
+func hashedID(kind string, id int64) string {
 	sum := sha256.Sum256([]byte(kind + ":" + strconv.FormatInt(id, 10)))
 	return hex.EncodeToString(sum[:12])
 }

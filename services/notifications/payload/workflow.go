@@ -38,7 +38,7 @@ func Workflow(m WorkflowMessage) []byte {
 	}
 	o.text("title", m.Title)
 	o.text("message", m.Text)
-	o.text("sent_at", moment(m.SentAt))
+	o.text("sent_at", formatTime(m.SentAt))
 	wrapper.out = o.close()
 	return wrapper.close()
 }

@@ -25,7 +25,7 @@ func (c *confined) RoundTrip(r *http.Request) (*http.Response, error) {
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}
-		return nil, c.failed(errElsewhere)
+		return nil, c.failed(errOtherHost)
 	}
 	next := c.next
 	if r.Method == http.MethodGet {
@@ -42,7 +42,7 @@ func (c *confined) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = response.Body.Close()
 		response.Body = http.NoBody // its content is unused, but the library would read all of it
 	}
-	response.Body = watchedBody{response.Body, c}
+	response.Body = trackedBody{response.Body, c}
 	return response, nil
 }
 
@@ -62,13 +62,13 @@ func (c *confined) firstFailure() error {
 	return c.failure
 }
 
-// watchedBody stores the error that ended a body early.
-type watchedBody struct {
+// trackedBody stores the error that ended a body early.
+type trackedBody struct {
 	io.ReadCloser
 	of *confined
 }
 
-func (b watchedBody) Read(p []byte) (int, error) {
+func (b trackedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
 		_ = b.of.failed(err)

@@ -22,7 +22,7 @@ type Error struct {
 // Error says what is wrong and what to do.
 func (e *Error) Error() string { return e.Text }
 
-var errElsewhere = errors.New("the host led to another address")
+var errOtherHost = errors.New("the host led to another address")
 
 // statusError is the HTTP status of an error response.
 type statusError int
@@ -48,7 +48,7 @@ func explain(caller context.Context, err error, connection *confined) error {
 		return own
 	case errors.As(err, &tooLarge):
 		return &Error{Text: fmt.Sprintf("the repository is too large: more than %d MiB would have to be received", tooLarge.Limit>>20), Permanent: true}
-	case errors.Is(err, errElsewhere):
+	case errors.Is(err, errOtherHost):
 		return &Error{Text: "the source-code host redirects to another address: bring the project's URL up to date", Permanent: true}
 	case errors.Is(err, egress.ErrRefused):
 		return &Error{Text: "the source-code host may not be called: the operator can name it in egress-allow", Permanent: true}

@@ -49,7 +49,7 @@ func sizeOfNext(scanner *packfile.Scanner, limit int64) (int64, error) {
 	if size < 0 || size > limit {
 		return 0, tooLargeObject(limit)
 	}
-	var head beginning
+	var head prefixBuffer
 	if _, _, err := scanner.NextObject(&head); err != nil {
 		return 0, err
 	}
@@ -67,10 +67,10 @@ func tooLargeObject(limit int64) error {
 	return &Error{Text: fmt.Sprintf("the repository holds a file of more than %d MiB, which its host does not leave out", limit>>20), Permanent: true}
 }
 
-// beginning keeps the first bytes written to it.
-type beginning struct{ bytes []byte }
+// prefixBuffer keeps the first bytes written to it.
+type prefixBuffer struct{ bytes []byte }
 
-func (b *beginning) Write(p []byte) (int, error) {
+func (b *prefixBuffer) Write(p []byte) (int, error) {
 	if room := 32 - len(b.bytes); room > 0 {
 		b.bytes = append(b.bytes, p[:min(room, len(p))]...)
 	}

@@ -62,8 +62,8 @@ func Is(err error, kind Kind) bool {
 	return errors.As(err, &e) && e.Kind == kind
 }
 
-// errForeign: the host redirected to another origin.
-var errForeign = errors.New("the host led to another address")
+// errOtherOrigin: the host redirected to another origin.
+var errOtherOrigin = errors.New("the host led to another address")
 
 // connection explains an error without a valid response: a timeout, no connection, or no JSON. A timeout reads like a
 // refused connection, because a caller who chooses the URL must not learn which ports of a network are open.
@@ -71,7 +71,7 @@ func connection(err error) *Error {
 	var network net.Error
 	var tooLarge *egress.TooLargeError
 	switch {
-	case errors.Is(err, errForeign):
+	case errors.Is(err, errOtherOrigin):
 		return malformed("the host redirects to another address: set baseUrl to the address where it really is", err)
 	case errors.As(err, &tooLarge), errors.Is(err, egress.ErrUpgrade):
 		return malformed(egress.Describe(err)+": check baseUrl", err)

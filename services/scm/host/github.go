@@ -91,7 +91,7 @@ func (h *gitHub) Repositories(ctx context.Context, namespace string) iter.Seq2[R
 // repositoriesOf selects the most complete list: a user's private repositories appear only in the user's own list.
 func (h *gitHub) repositoriesOf(ctx context.Context, account *github.User) func(int) ([]*github.Repository, int, error) {
 	login := account.GetLogin()
-	page := func(page int) github.ListOptions { return github.ListOptions{Page: page, PerPage: perPage} }
+	page := func(page int) github.ListOptions { return github.ListOptions{Page: page, PerPage: pageSize} }
 	if entity(account) == Org {
 		return gitHubPages(func(n int) ([]*github.Repository, *github.Response, error) {
 			return h.client.Repositories.ListByOrg(ctx, login, &github.RepositoryListByOrgOptions{Type: "all", Sort: "full_name", ListOptions: page(n)})

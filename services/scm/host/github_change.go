@@ -70,7 +70,7 @@ func (h *gitHub) commit(ctx context.Context, owner, name string, change Change) 
 		return gitHubError(err)
 	}
 	_, _, err = h.client.Git.CreateRef(ctx, owner, name, github.CreateRef{Ref: "refs/heads/" + change.Branch, SHA: base.GetObject().GetSHA()})
-	if err := gitHubError(err); err != nil && !isThere(err) {
+	if err := gitHubError(err); err != nil && !alreadyExists(err) {
 		return err
 	}
 	old, sha, err := h.content(ctx, owner+"/"+name, change.Path, change.Branch)
@@ -83,8 +83,8 @@ func (h *gitHub) commit(ctx context.Context, owner, name string, change Change) 
 	return gitHubError(err)
 }
 
-// isThere reports whether GitHub rejected a branch because it exists. Other rejections have the same status.
-func isThere(err error) bool {
+// alreadyExists reports whether GitHub rejected a branch because it exists. Other rejections have the same status.
+func alreadyExists(err error) bool {
 	return Is(err, Refused) && strings.Contains(err.Error(), "already exists")
 }
 

@@ -73,11 +73,11 @@ func (h *gitHub) probeScopes(ctx context.Context, account *github.User) (*scmv1.
 	if len(repositories) == 0 {
 		return scopes, nil
 	}
-	return scopes, h.probeRepository(ctx, telling(repositories), scopes)
+	return scopes, h.probeRepository(ctx, probeTarget(repositories), scopes)
 }
 
-// telling selects the repository to probe. Anyone may read a public one; only a private one shows the permission.
-func telling(repositories []*github.Repository) *github.Repository {
+// probeTarget selects the repository to probe. Anyone may read a public one; only a private one shows the permission.
+func probeTarget(repositories []*github.Repository) *github.Repository {
 	private := func(r *github.Repository) bool { return r.GetPrivate() && !r.GetArchived() }
 	if i := slices.IndexFunc(repositories, private); i >= 0 {
 		return repositories[i]

@@ -30,7 +30,7 @@ func (h *gitHub) Subscriptions(ctx context.Context, namespace string) ([]Subscri
 		return nil, err
 	}
 	hooks, err := collect(paged(gitHubPages(func(n int) ([]*github.Hook, *github.Response, error) {
-		return h.client.Organizations.ListHooks(ctx, org.GetLogin(), &github.ListOptions{Page: n, PerPage: perPage})
+		return h.client.Organizations.ListHooks(ctx, org.GetLogin(), &github.ListOptions{Page: n, PerPage: pageSize})
 	})))
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (h *gitHub) Unsubscribe(ctx context.Context, namespace, id string) error {
 		return err
 	}
 	_, err = h.client.Organizations.DeleteHook(ctx, namespace, number)
-	return gone(gitHubError(err))
+	return ignoreNotFound(gitHubError(err))
 }
 
 func gitHubHook(hook Webhook) *github.Hook {
@@ -125,8 +125,8 @@ func hookID(id string) (int64, error) {
 	return number, nil
 }
 
-// gone treats not found as deleted.
-func gone(err error) error {
+// ignoreNotFound treats not found as deleted.
+func ignoreNotFound(err error) error {
 	if Is(err, NotFound) {
 		return nil
 	}

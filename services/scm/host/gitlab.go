@@ -111,7 +111,7 @@ func (h *gitLab) Repositories(ctx context.Context, namespace string) iter.Seq2[R
 // gitLabPages adapts a list of the client to paged. X-Next-Page has the page number.
 func gitLabPages[T any](list func(gitlab.ListOptions) ([]T, *gitlab.Response, error)) func(int) ([]T, int, error) {
 	return func(page int) ([]T, int, error) {
-		items, response, err := list(gitlab.ListOptions{Page: int64(page), PerPage: perPage})
+		items, response, err := list(gitlab.ListOptions{Page: int64(page), PerPage: pageSize})
 		if err != nil {
 			return nil, 0, gitLabError(err)
 		}

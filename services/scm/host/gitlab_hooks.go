@@ -79,7 +79,7 @@ func (h *gitLab) Unsubscribe(ctx context.Context, namespace, id string) error {
 		return err
 	}
 	_, err = h.client.Groups.DeleteGroupHook(namespace, number, gitlab.WithContext(ctx))
-	return gone(gitLabError(err))
+	return ignoreNotFound(gitLabError(err))
 }
 
 func gitLabEvents(events []Event) (requests, notes bool) {

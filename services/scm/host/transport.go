@@ -30,7 +30,7 @@ func confine(client *http.Client, api *url.URL, token string) *http.Client {
 // RoundTrip rejects other origins. GitLab accepts all its token types as bearer tokens, like GitHub.
 func (c confined) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme != c.origin.Scheme || !strings.EqualFold(r.URL.Host, c.origin.Host) {
-		return nil, errForeign
+		return nil, errOtherOrigin
 	}
 	r = r.Clone(r.Context())
 	r.Header.Del("Private-Token")
@@ -41,8 +41,8 @@ func (c confined) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 const (
-	// perPage is the maximum of both hosts.
-	perPage = 100
+	// pageSize is the maximum of both hosts.
+	pageSize = 100
 	// maxPages limits the data that a host can make us read: 200,000 items.
 	maxPages = 2000
 )

@@ -58,7 +58,7 @@ func Verify(host Host, s Signature, body []byte, secrets []string) (signedID boo
 		}
 		d, t, st := verifyDigest(s, body, secret), verifyToken(s, secret), verifyStandard(s, body, secret)
 		if i < len(secrets) {
-			digest, token, standard = better(digest, d), better(token, t), better(standard, st)
+			digest, token, standard = moreSpecific(digest, d), moreSpecific(token, t), moreSpecific(standard, st)
 		}
 	}
 	switch {
@@ -72,8 +72,8 @@ func Verify(host Host, s Signature, body []byte, secrets []string) (signedID boo
 	return false, ErrUnsigned
 }
 
-// better returns the more specific of two errors.
-func better(a, b error) error {
+// moreSpecific returns the more specific of two errors.
+func moreSpecific(a, b error) error {
 	if a == nil || b == nil {
 		return nil
 	}

@@ -160,7 +160,7 @@ func TestWorkflowThatNeedsTooManyTasks(t *testing.T) {
 // of a dead worker.
 func TestCancelEmptiesTheQueue(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
-		if err := f.stop(patience); err != nil {
+		if err := f.stop(testTimeout); err != nil {
 			t.Fatal(err)
 		}
 		lost, run := f.run(workflow("  - {name: only}\n"), 0), f.run(workflow("  - {name: only}\n"), 0)
@@ -194,7 +194,7 @@ func TestCancelEmptiesTheQueue(t *testing.T) {
 		if n := f.queued(lost); n != 1 {
 			t.Errorf("%d jobs of the run whose job was lost, want that one", n)
 		}
-		if err := node.stop(patience); err != nil {
+		if err := node.stop(testTimeout); err != nil {
 			t.Fatal(err)
 		}
 		f.same("tasks", append(f.tasks(lost), f.tasks(run)...), []string{"only skipped", "only skipped"})

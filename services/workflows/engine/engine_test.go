@@ -217,7 +217,7 @@ func TestCancel(t *testing.T) {
 		f.same("tasks", f.tasks(run), []string{"slow error"})
 		f.same("attempts", f.attempts(run, "slow"), []string{"0 error: the run was cancelled"})
 		close(f.kinds.release) // too late: the result is dropped
-		if err := f.stop(patience); err != nil {
+		if err := f.stop(testTimeout); err != nil {
 			t.Fatal(err)
 		}
 		f.same("tasks afterwards", f.tasks(run), []string{"slow error"})
@@ -328,7 +328,7 @@ func TestTwoNodes(t *testing.T) {
 // If a worker dies between taking the job and taking the attempt, the job is enqueued again, once.
 func TestLostJob(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
-		if err := f.stop(patience); err != nil {
+		if err := f.stop(testTimeout); err != nil {
 			t.Fatal(err)
 		}
 		run := f.run(workflow("  - {name: only}\n"), 0)

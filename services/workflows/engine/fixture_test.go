@@ -25,8 +25,8 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// patience is the test timeout. Tests normally need less than a tenth of it.
-const patience = 10 * time.Minute
+// testTimeout is the test timeout. Tests normally need less than a tenth of it.
+const testTimeout = 10 * time.Minute
 
 // testMaxTasks is the maximum number of tasks of a run in these tests.
 const testMaxTasks = 20_000
@@ -192,7 +192,7 @@ func (f *fixture) ended(run *ent.WorkflowRun, want string) *ent.WorkflowRun {
 
 func (f *fixture) eventually(what string, yes func() bool) {
 	f.t.Helper()
-	for deadline := time.Now().Add(patience); !yes(); {
+	for deadline := time.Now().Add(testTimeout); !yes(); {
 		if time.Now().After(deadline) {
 			f.t.Fatalf("it did not happen: %s", what)
 		}

@@ -36,7 +36,7 @@ func TestCostOfDroppedAttempt(t *testing.T) {
 			ended = f.store.Reader.WorkflowRun.GetX(f.ctx, run.ID)
 			return math.Abs(ended.CostCredits-4) < 1e-9
 		})
-		if err := f.stop(patience); err != nil { // no more results can arrive
+		if err := f.stop(testTimeout); err != nil { // no more results can arrive
 			t.Fatal(err)
 		}
 		attempt := f.store.Reader.WorkflowAttempt.Query().Where(workflowattempt.Step("slow")).OnlyX(f.ctx)
@@ -74,7 +74,7 @@ func TestSuccessDuringStop(t *testing.T) {
 // A read error of the server is not a failure of the step: the attempt is repeated without using a retry.
 func TestUnreadableScope(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
-		if err := f.stop(patience); err != nil {
+		if err := f.stop(testTimeout); err != nil {
 			t.Fatal(err)
 		}
 		run := f.run(workflow("  - {name: only, with: {output: \"${{ inputs.n }}\"}}\n"), 0)
@@ -92,7 +92,7 @@ func TestUnreadableScope(t *testing.T) {
 // A run without a budget ends at the attempt limit.
 func TestMaxAttempts(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
-		if err := f.stop(patience); err != nil {
+		if err := f.stop(testTimeout); err != nil {
 			t.Fatal(err)
 		}
 		run := f.run(workflow("  - {name: begin, next: [end]}\n  - {name: end}\n"), 0)

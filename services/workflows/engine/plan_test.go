@@ -105,7 +105,7 @@ func (f *fixture) fill(run *ent.WorkflowRun, n int, status, finished string) {
 // ended. The tables have no statistics.
 func TestPlansOfRuns(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
-		if err := f.stop(patience); err != nil {
+		if err := f.stop(testTimeout); err != nil {
 			t.Fatal(err)
 		}
 		const external = "  - {name: work, uses: external}\n"

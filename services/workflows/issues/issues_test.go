@@ -16,7 +16,7 @@ import (
 )
 
 func TestUpsertAcrossRuns(t *testing.T) {
-	each(t, func(t *testing.T, l land) {
+	each(t, func(t *testing.T, l fixture) {
 		if c := l.run(t, "code-audit", nil, sqli(), xss(), sqli()); c != (issues.Counts{Created: 2, Total: 2}) {
 			t.Errorf("first run: %+v", c)
 		}
@@ -48,7 +48,7 @@ func TestUpsertAcrossRuns(t *testing.T) {
 }
 
 func TestReopenedAndIgnored(t *testing.T) {
-	each(t, func(t *testing.T, l land) {
+	each(t, func(t *testing.T, l fixture) {
 		l.run(t, "code-audit", nil, sqli(), xss())
 		fixed, ignored := l.issue(t, sqli().Title), l.issue(t, xss().Title)
 		l.triage(t, fixed, "fixed", "")
@@ -82,7 +82,7 @@ func TestReopenedAndIgnored(t *testing.T) {
 }
 
 func TestNotDetected(t *testing.T) {
-	each(t, func(t *testing.T, l land) {
+	each(t, func(t *testing.T, l fixture) {
 		other := l.addProject(t, "acme/api")
 		everything := func() { l.run(t, "code-audit", nil, sqli(), xss()) }
 		states := func() string {
@@ -157,7 +157,7 @@ func TestNotDetected(t *testing.T) {
 }
 
 func TestVerified(t *testing.T) {
-	each(t, func(t *testing.T, l land) {
+	each(t, func(t *testing.T, l fixture) {
 		verified := func(state string) issues.Found { return sqli(func(f *issues.Found) { f.Verified = state }) }
 		if c := l.run(t, "verify", nil, verified("absent")); c.Total != 0 {
 			t.Errorf("an issue that nobody knows was made: %+v", c)
@@ -191,7 +191,7 @@ func TestVerified(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	each(t, func(t *testing.T, l land) {
+	each(t, func(t *testing.T, l fixture) {
 		call := l.begin(t, "code-audit", l.project, "main")
 		no := false
 		var many []issues.Found
@@ -226,7 +226,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestEndedRunStoresNothing(t *testing.T) {
-	each(t, func(t *testing.T, l land) {
+	each(t, func(t *testing.T, l fixture) {
 		call := l.begin(t, "code-audit", l.project, "main")
 		l.end(t, call, "cancelled")
 		err := l.Store.Write(tenant.NewContext(t.Context(), l.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
@@ -241,7 +241,7 @@ func TestEndedRunStoresNothing(t *testing.T) {
 
 // Unbounded texts of models are cut when stored.
 func TestBounds(t *testing.T) {
-	each(t, func(t *testing.T, l land) {
+	each(t, func(t *testing.T, l fixture) {
 		many := make([]string, 1500)
 		for i := range many {
 			many[i] = fmt.Sprintf("service-%d", i)
@@ -264,7 +264,7 @@ func TestBounds(t *testing.T) {
 
 // Concurrent runs over one project create each issue once.
 func TestParallelRuns(t *testing.T) {
-	each(t, func(t *testing.T, l land) {
+	each(t, func(t *testing.T, l fixture) {
 		var found []issues.Found
 		for i := range 50 {
 			found = append(found, sqli(func(f *issues.Found) { f.File = fmt.Sprintf("app/f%d.py", i) }))

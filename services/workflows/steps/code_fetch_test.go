@@ -28,7 +28,7 @@ type fetchedCode struct {
 }
 
 // gitHost starts a source-code host, connects the deployment to it and creates a project.
-func (w world) gitHost(t testing.TB) (*clonetest.Server, int64) {
+func (w fixture) gitHost(t testing.TB) (*clonetest.Server, int64) {
 	t.Helper()
 	host := clonetest.New(t)
 	host.Username, host.Password = "x-access-token", "pw-4711-canary"
@@ -38,7 +38,7 @@ func (w world) gitHost(t testing.TB) (*clonetest.Server, int64) {
 
 func TestCodeFetch(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w world) {
+	each(t, func(t *testing.T, w fixture) {
 		host, web := w.gitHost(t)
 		commit := host.Commit(t, "acme/web", "refs/heads/main", map[string]string{
 			"src/a.go": "package a\n\nfunc A() {}\n", "src/b.go": strings.Repeat("var x = 1\n", 900), "src/a_test.go": "package a\n", "README.md": "# Web\n",
@@ -78,7 +78,7 @@ func TestCodeFetch(t *testing.T) {
 
 func TestCodeFetchRefs(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w world) {
+	each(t, func(t *testing.T, w fixture) {
 		host, web := w.gitHost(t)
 		main := host.Commit(t, "acme/web", "refs/heads/main", map[string]string{"a": "main"})
 		topic := host.Commit(t, "acme/web", "refs/heads/topic", map[string]string{"a": "topic"})
@@ -121,7 +121,7 @@ func nestedTrees(levels int) map[string]string {
 
 func TestCodeFetchFailures(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w world) {
+	each(t, func(t *testing.T, w fixture) {
 		host, web := w.gitHost(t)
 		files := map[string]string{}
 		for i := range 12_000 {
@@ -170,7 +170,7 @@ func TestCodeFetchFailures(t *testing.T) {
 // A project's name does not locate its code: the project must be bound. Tokens use the host's scheme.
 func TestCodeFetchOfBoundProject(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w world) {
+	each(t, func(t *testing.T, w fixture) {
 		host := clonetest.New(t)
 		host.Username, host.Password = "oauth2", "pw-4711"
 		w.connect(t, w.Tenant, "SCM_TYPE_GITLAB_SELFMANAGED", host.URL, "acme", "wrong")

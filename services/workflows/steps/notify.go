@@ -89,7 +89,7 @@ func (p notifyParameters) send(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs
 	for _, rule := range p.RuleIDs {
 		message.RuleIDs = append(message.RuleIDs, int64(rule))
 	}
-	deliveries, err := outbox.WorkflowSays(ctx, tx, queue, message)
+	deliveries, err := outbox.WorkflowMessage(ctx, tx, queue, message)
 	var unknown outbox.UnknownRuleError
 	if errors.As(err, &unknown) {
 		return 0, step.Permanent("%w", unknown)
