@@ -20,12 +20,12 @@ import (
 	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// branches selects the refs of a project for a report.
-type branches int
+// refScope selects the refs of a project for a report.
+type refScope int
 
 const (
 	// primary: the primary branch; all refs of a project without one.
-	primary branches = iota
+	primary refScope = iota
 	// others: refs other than the primary branch; none of a project without one.
 	others
 )
@@ -38,7 +38,7 @@ type chosen struct {
 
 // choose looks up the filters' names. It reads projects with the caller's policies, so invisible projects are not
 // selected.
-func (s *Reports) choose(ctx context.Context, f *reportingv1.ReportFilters, refs branches, columnsOf *columns.Snapshot) (*chosen, error) {
+func (s *Reports) choose(ctx context.Context, f *reportingv1.ReportFilters, refs refScope, columnsOf *columns.Snapshot) (*chosen, error) {
 	projects, err := s.projects(ctx, f)
 	if err != nil {
 		return nil, err
@@ -50,15 +50,15 @@ func (s *Reports) choose(ctx context.Context, f *reportingv1.ReportFilters, refs
 	c.Places = make([]bool, len(columnsOf.Places()))
 	for i, place := range columnsOf.Places() {
 		if p, ok := projects[place.Project]; ok {
-			c.Places[i] = counts(p, place.Ref, refs)
+			c.Places[i] = inScope(p, place.Ref, refs)
 		}
 	}
 	c.Attrs = attrsOf(f)
 	return c, nil
 }
 
-// counts reports whether a report includes a ref of a project.
-func counts(p *ent.Project, ref string, refs branches) bool {
+// inScope reports whether a report includes a ref of a project.
+func inScope(p *ent.Project, ref string, refs refScope) bool {
 	branch := p.PrimaryBranch
 	if branch == "" {
 		branch = p.DefaultBranch

@@ -44,7 +44,7 @@ func (s *Reports) GetReportFindings(ctx context.Context, q *reportingv1.GetRepor
 	if err != nil {
 		return nil, err
 	}
-	condition, err := r.behind(q)
+	condition, err := r.findingsCondition(q)
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +84,8 @@ func countAbove(ids []int64, id int64) int {
 	return n
 }
 
-// behind is the condition of the findings that a number counts.
-func (r *report) behind(q *reportingv1.GetReportFindingsRequest) (func(columns.Record) bool, error) {
+// findingsCondition is the condition of the findings that a number counts.
+func (r *report) findingsCondition(q *reportingv1.GetReportFindingsRequest) (func(columns.Record) bool, error) {
 	since, until, err := r.span(q)
 	if err != nil {
 		return nil, err

@@ -21,19 +21,19 @@ const (
 	packedBits = 10
 )
 
-// beginnings is the table expression of the first ids of the rows. It skips ids that the deployment does not have.
-func beginnings(table, id string) string {
+// firstIDs is the table expression of the first ids of the rows. It skips ids that the deployment does not have.
+func firstIDs(table, id string) string {
 	return fmt.Sprintf(`WITH RECURSIVE part(b) AS (SELECT MIN(%[2]s) FROM %[1]s WHERE deployment_id = ?1 UNION ALL
 		SELECT (SELECT MIN(%[2]s) FROM %[1]s WHERE deployment_id = ?1 AND %[2]s >= part.b + %[3]d) FROM part WHERE part.b IS NOT NULL) `, table, id, packedIDs)
 }
 
 // Aggregates keep the order of the inner SELECT.
 var (
-	packedFindings = beginnings("findings", "id") + fmt.Sprintf(`SELECT b, (
+	packedFindings = firstIDs("findings", "id") + fmt.Sprintf(`SELECT b, (
 		SELECT group_concat(packed) || char(10) || group_concat(project_id) || char(10) || json_group_array(ref) FROM (
 			SELECT (rule_id * %[2]d + %[1]s) * %[3]d + id - b AS packed, project_id, ref FROM findings
 			WHERE deployment_id = ?1 AND id >= b AND id < b + %[3]d ORDER BY id)) FROM part WHERE b IS NOT NULL`, attrs, columns.Attrs, packedIDs)
-	packedEvents = beginnings("finding_events", "finding_id") + fmt.Sprintf(`SELECT b, (
+	packedEvents = firstIDs("finding_events", "finding_id") + fmt.Sprintf(`SELECT b, (
 		SELECT group_concat(packed) FROM (
 			SELECT (%[1]s) * %[2]d + finding_id - b AS packed FROM finding_events
 			WHERE deployment_id = ?1 AND finding_id >= b AND finding_id < b + %[2]d ORDER BY finding_id, id)) FROM part WHERE b IS NOT NULL`, transition, packedIDs)

@@ -38,7 +38,7 @@ type report struct {
 }
 
 // begin parses a request.
-func (s *Reports) begin(ctx context.Context, f *reportingv1.ReportFilters, refs branches) (*report, error) {
+func (s *Reports) begin(ctx context.Context, f *reportingv1.ReportFilters, refs refScope) (*report, error) {
 	now := time.Now()
 	r := &report{now: seconds(now.UnixMicro()) + 1}
 	var err error

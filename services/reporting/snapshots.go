@@ -61,7 +61,7 @@ func (s *Snapshots) Of(ctx context.Context, deploymentID int64) (*columns.Snapsh
 	if err := e.advance(ctx, loader{s.store, deploymentID}); err != nil {
 		return nil, err
 	}
-	s.account(deploymentID, e)
+	s.trackSize(deploymentID, e)
 	return e.snapshot, nil
 }
 
@@ -77,8 +77,8 @@ func (s *Snapshots) entry(deploymentID int64) *entry {
 	return e
 }
 
-// account records the size of an entry and evicts the least recently used ones.
-func (s *Snapshots) account(deploymentID int64, e *entry) {
+// trackSize records the size of an entry and evicts the least recently used ones.
+func (s *Snapshots) trackSize(deploymentID int64, e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if current, ok := s.entries.Peek(deploymentID); !ok || current != e {
@@ -95,25 +95,25 @@ func (s *Snapshots) account(deploymentID int64, e *entry) {
 // base is the state of the events when the snapshot was built: count events with ids up to highest. Transactions that
 // were open then may add events until all transactions below next have ended.
 type base struct {
-	unsure        bool
-	highest, next int64
-	count         int64
+	openTransactions bool
+	highest, next    int64
+	count            int64
 }
 
-// farBehind is the maximum number of new events, of all deployments, to read for one. Above it, and above the size of
+// rebuildThreshold is the maximum number of new events, of all deployments, to read for one. Above it, and above the size of
 // the snapshot, reading all findings again is cheaper.
-const farBehind = 500_000
+const rebuildThreshold = 500_000
 
 // advance updates the entry; after an error it is unchanged.
 func (e *entry) advance(ctx context.Context, l loader) error {
-	now, err := read(ctx, l.store)
+	now, err := readHighest(ctx, l.store)
 	if err != nil {
 		return err
 	}
-	if e.snapshot == nil || now.highest-e.mark.id > max(farBehind, int64(e.snapshot.Len())) {
+	if e.snapshot == nil || now.highest-e.mark.id > max(rebuildThreshold, int64(e.snapshot.Len())) {
 		return e.build(ctx, l, now)
 	}
-	if e.base.unsure {
+	if e.base.openTransactions {
 		count, err := l.count(ctx, e.base.highest)
 		if err != nil {
 			return err
@@ -121,12 +121,12 @@ func (e *entry) advance(ctx context.Context, l loader) error {
 		if count != e.base.count {
 			return e.build(ctx, l, now)
 		}
-		e.base.unsure = now.ended < e.base.next
+		e.base.openTransactions = now.ended < e.base.next
 	}
 	if now.highest == e.mark.id {
 		return nil
 	}
-	mark := e.mark.take(now)
+	mark := e.mark.observe(now)
 	events, err := l.since(ctx, e.mark.id)
 	if err != nil {
 		return err
@@ -154,8 +154,8 @@ func (e *entry) advance(ctx context.Context, l loader) error {
 
 // build reads everything. Events committed meanwhile are after the watermark and are read again.
 func (e *entry) build(ctx context.Context, l loader, now reading) (err error) {
-	began := base{unsure: now.ended < now.next, highest: now.highest, next: now.next}
-	if began.unsure {
+	began := base{openTransactions: now.ended < now.next, highest: now.highest, next: now.next}
+	if began.openTransactions {
 		if began.count, err = l.count(ctx, began.highest); err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ func TestWatermark(t *testing.T) {
 		{"nothing is open again", reading{60, 121, 121}, 60},
 		{"rows of the end were deleted", reading{50, 122, 122}, 60},
 	} {
-		if w = w.take(step.reading); w.id != step.want {
+		if w = w.observe(step.reading); w.id != step.want {
 			t.Fatalf("%s: watermark %d, want %d", step.what, w.id, step.want)
 		}
 	}
@@ -32,12 +32,12 @@ func TestWatermark(t *testing.T) {
 		t.Errorf("readings are left: %v", w.readings)
 	}
 	for i := range int64(1000) {
-		w = w.take(reading{100 + i, 200, 300 + i})
+		w = w.observe(reading{100 + i, 200, 300 + i})
 	}
 	if len(w.readings) != maxReadings || w.id != 60 {
 		t.Errorf("%d readings, watermark %d", len(w.readings), w.id)
 	}
-	if w = w.take(reading{1100, 400, 1400}); w.id < 100 || w.id > 1099 {
+	if w = w.observe(reading{1100, 400, 1400}); w.id < 100 || w.id > 1099 {
 		t.Errorf("watermark %d", w.id)
 	}
 }

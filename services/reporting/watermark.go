@@ -29,9 +29,9 @@ type reading struct {
 // maxReadings limits the stored readings while a transaction stays open; the oldest are kept.
 const maxReadings = 64
 
-// take adds a new reading and returns the watermark that is valid after the events after the current watermark have
+// observe adds a new reading and returns the watermark that is valid after the events after the current watermark have
 // been read. It must be called before reading them.
-func (w watermark) take(r reading) watermark {
+func (w watermark) observe(r reading) watermark {
 	next := watermark{id: w.id}
 	for _, earlier := range append(w.readings[:len(w.readings):len(w.readings)], r) {
 		switch n := len(next.readings); {
@@ -46,8 +46,8 @@ func (w watermark) take(r reading) watermark {
 	return next
 }
 
-// read reads the highest event.
-func read(ctx context.Context, st *store.Store) (r reading, err error) {
+// readHighest reads the highest event.
+func readHighest(ctx context.Context, st *store.Store) (r reading, err error) {
 	reader, _ := st.DB()
 	if st.Postgres() {
 		err = reader.QueryRowContext(ctx, `SELECT COALESCE((SELECT MAX(id) FROM finding_events), 0),

@@ -22,7 +22,7 @@ const auditAlias = "rule_alias"
 func (s *Rules) CreateRuleAlias(ctx context.Context, r *rulesv1.CreateRuleAliasRequest) (*rulesv1.CreateRuleAliasResponse, error) {
 	response := &rulesv1.CreateRuleAliasResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		now, err := ruleset.Turn(ctx, s.store, tx)
+		now, err := ruleset.BeginChange(ctx, s.store, tx)
 		if err != nil {
 			return err
 		}

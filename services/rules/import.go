@@ -27,9 +27,9 @@ const (
 func (s *Rules) ImportRules(ctx context.Context, r *rulesv1.ImportRulesRequest) (*rulesv1.ImportRulesResponse, error) {
 	rules, problems := parseFiles(r.GetFiles())
 	if len(problems) > 0 && !r.GetSkipBad() {
-		return nil, refuse("files", problems)
+		return nil, problemsError("files", problems)
 	}
-	how := ruleset.How{Origin: ruleset.OriginImport, Mode: ruleset.ModeMonitor, Visibility: ruleset.VisibilityOrgPrivate}
+	how := ruleset.PutOptions{Origin: ruleset.OriginImport, Mode: ruleset.ModeMonitor, Visibility: ruleset.VisibilityOrgPrivate}
 	if r.GetMode() != rulesv1.RuleMode_RULE_MODE_UNSPECIFIED {
 		how.Mode = ruleset.Modes[r.GetMode()]
 	}
@@ -60,7 +60,7 @@ func (s *Rules) ImportStarterRules(ctx context.Context, _ *rulesv1.ImportStarter
 	return response, nil
 }
 
-func (s *Rules) put(ctx context.Context, rules []document.Rule, how ruleset.How, dryRun bool) (stored []*ruleset.Stored, err error) {
+func (s *Rules) put(ctx context.Context, rules []document.Rule, how ruleset.PutOptions, dryRun bool) (stored []*ruleset.Stored, err error) {
 	if dryRun {
 		return ruleset.Plan(ctx, s.store.Reader, rules, how)
 	}
@@ -112,8 +112,8 @@ func parseFiles(files []*rulesv1.RuleFile) (rules []document.Rule, problems []do
 	return rules, problems
 }
 
-// refuse builds the error for invalid rules: the text has the first problem, the details the first few.
-func refuse(field string, problems []document.Problem) error {
+// problemsError builds the error for invalid rules: the text has the first problem, the details the first few.
+func problemsError(field string, problems []document.Problem) error {
 	details := &errdetails.BadRequest{}
 	for _, p := range problems[:min(len(problems), maxShownProblems)] {
 		details.FieldViolations = append(details.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: field, Description: p.String()})

@@ -122,10 +122,10 @@ func (s *ScannerRules) PublishRule(ctx context.Context, r *rulesv1.PublishRuleRe
 	if err != nil {
 		return nil, err
 	}
-	how := ruleset.How{Origin: ruleset.OriginPublish, Mode: ruleset.ModeMonitor, Visibility: r.GetVisibility()}
+	how := ruleset.PutOptions{Origin: ruleset.OriginPublish, Mode: ruleset.ModeMonitor, Visibility: r.GetVisibility()}
 	var stored []*ruleset.Stored
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		if err := mayBeUnlisted(ctx, tx, rule.Name, how); err != nil {
+		if err := checkUnlisted(ctx, tx, rule.Name, how); err != nil {
 			return err
 		}
 		stored, err = ruleset.Put(ctx, s.store, tx, []document.Rule{rule}, how)
@@ -140,8 +140,8 @@ func (s *ScannerRules) PublishRule(ctx context.Context, r *rulesv1.PublishRuleRe
 	return &rulesv1.PublishRuleResponse{Path: rule.Name}, nil
 }
 
-// mayBeUnlisted rejects publishing a rule as unlisted if scans run it now.
-func mayBeUnlisted(ctx context.Context, tx *ent.Tx, name string, how ruleset.How) error {
+// checkUnlisted rejects publishing a rule as unlisted if scans run it now.
+func checkUnlisted(ctx context.Context, tx *ent.Tx, name string, how ruleset.PutOptions) error {
 	if how.Visibility != ruleset.VisibilityUnlisted {
 		return nil
 	}
@@ -166,7 +166,7 @@ func readDefinition(r *rulesv1.PublishRuleRequest) (document.Rule, error) {
 	rules, problems := document.Parse(source.Bytes(), "")
 	switch {
 	case len(problems) > 0:
-		return document.Rule{}, refuse("definition", problems)
+		return document.Rule{}, problemsError("definition", problems)
 	case len(rules) != 1:
 		return document.Rule{}, apierr.InvalidArgument("definition", "definition must have one rule, got %d", len(rules))
 	}

@@ -82,7 +82,7 @@ func (s *MalwareFirewall) listed(ctx context.Context, r *supplychainv1.ListAdvis
 
 // LookUpPackage looks up one package without recording the request.
 func (s *MalwareFirewall) LookUpPackage(ctx context.Context, r *supplychainv1.LookUpPackageRequest) (*supplychainv1.LookUpPackageResponse, error) {
-	asked, err := spelled("", r.GetEcosystem(), r.GetPackage(), r.GetVersion())
+	asked, err := normalised("", r.GetEcosystem(), r.GetPackage(), r.GetVersion())
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (s *MalwareFirewall) LookUpPackage(ctx context.Context, r *supplychainv1.Lo
 	if err != nil {
 		return nil, err
 	}
-	found, err := all.about(asked)
+	found, err := all.affecting(asked)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func (s *MalwareFirewall) CheckPackageInstalls(ctx context.Context, r *supplycha
 	packages := make([]wanted, len(r.GetPackages()))
 	for i, p := range r.GetPackages() {
 		var err error
-		if packages[i], err = spelled(fmt.Sprintf("packages[%d].", i), p.GetEcosystem(), p.GetPackage(), p.GetVersion()); err != nil {
+		if packages[i], err = normalised(fmt.Sprintf("packages[%d].", i), p.GetEcosystem(), p.GetPackage(), p.GetVersion()); err != nil {
 			return nil, err
 		}
 	}
@@ -68,7 +68,7 @@ func (s *MalwareFirewall) CheckPackageInstalls(ctx context.Context, r *supplycha
 				Ecosystem: given.GetEcosystem(), Package: given.GetPackage(), Version: given.GetVersion(),
 				Verdict: supplychainv1.InstallVerdict_INSTALL_VERDICT_ALLOW,
 			}
-			found, err := hits.about(p)
+			found, err := hits.affecting(p)
 			if err != nil {
 				return err
 			}
@@ -99,8 +99,8 @@ func ecosystemOf(field, ecosystem string) (string, error) {
 	return word, nil
 }
 
-// spelled normalises ecosystem and name. field is the path of the message in the request.
-func spelled(field, ecosystem, name, version string) (wanted, error) {
+// normalised normalises ecosystem and name. field is the path of the message in the request.
+func normalised(field, ecosystem, name, version string) (wanted, error) {
 	word, err := ecosystemOf(field, ecosystem)
 	if err != nil {
 		return wanted{}, err
@@ -148,8 +148,8 @@ func (s *MalwareFirewall) hits(ctx context.Context, db *ent.Client, packages []w
 	return found, err
 }
 
-// about returns the advisories about a package's version, including non-blocking ones.
-func (h hits) about(p wanted) (found []hit, err error) {
+// affecting returns the advisories about a package's version, including non-blocking ones.
+func (h hits) affecting(p wanted) (found []hit, err error) {
 	for _, candidate := range h[[2]string{p.ecosystem, p.name}] {
 		affected := &storev1.AffectedVersions{}
 		if err := proto.Unmarshal(candidate.Affected, affected); err != nil {

@@ -23,14 +23,14 @@ const (
 // answers.
 type SupplyChain struct {
 	supplychainv1.UnimplementedSupplyChainServiceServer
-	store  *store.Store
-	limits limits
-	sizes  *sizes
+	store       *store.Store
+	limits      limits
+	selectivity *selectivity
 }
 
 // NewSupplyChain serves the dependencies of the store.
 func NewSupplyChain(st *store.Store) *SupplyChain {
-	return &SupplyChain{store: st, limits: theLimits, sizes: newSizes()}
+	return &SupplyChain{store: st, limits: defaultLimits, selectivity: newSelectivity()}
 }
 
 // ListDependenciesV1 lists packages.
@@ -74,7 +74,7 @@ func (s *SupplyChain) ListLockfilesForDependenciesV1(ctx context.Context, r *sup
 func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.ListDependenciesRequest) (response *supplychainv1.ListDependenciesResponse, err error) {
 	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
 		size := pageSize(r.PageSize, defaultDependencies)
-		chosen, err := s.choose(ctx, db, r.GetDependencyFilter(), size)
+		chosen, err := s.planQuery(ctx, db, r.GetDependencyFilter(), size)
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.Lis
 func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *supplychainv1.ListRepositoriesForDependenciesRequest) (response *supplychainv1.ListRepositoriesForDependenciesResponse, err error) {
 	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
 		size := pageSize(r.PageSize, defaultSummaries)
-		chosen, err := s.choose(ctx, db, r.GetDependencyFilter(), size)
+		chosen, err := s.planQuery(ctx, db, r.GetDependencyFilter(), size)
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *suppl
 			return err
 		}
 		size := pageSize(r.PageSize, defaultSummaries)
-		chosen, err := s.choose(ctx, db, r.GetDependencyFilter(), size)
+		chosen, err := s.planQuery(ctx, db, r.GetDependencyFilter(), size)
 		if err != nil {
 			return err
 		}

@@ -21,43 +21,43 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 )
 
-// sizes caches whether conditions match at most a given number of dependencies, so that not each page counts them. A
+// selectivity caches whether conditions match at most a given number of dependencies, so that not each page counts them. A
 // stale entry costs time, but does not change answers.
-type sizes struct {
-	known *expirable.LRU[[sha256.Size]byte, counted]
+type selectivity struct {
+	known *expirable.LRU[[sha256.Size]byte, countResult]
 }
 
-// counted is the cached result of a count.
-type counted struct {
+// countResult is the cached result of a count.
+type countResult struct {
 	few bool
 	at  time.Time
 }
 
 const (
-	// manyKept is the TTL of the result that a condition matches many.
-	manyKept = 10 * time.Minute
-	// fewKept is the TTL of the result that it matches few, which are then read completely. It is longer than the time
+	// manyTTL is the TTL of the result that a condition matches many.
+	manyTTL = 10 * time.Minute
+	// fewTTL is the TTL of the result that it matches few, which are then read completely. It is longer than the time
 	// between two pages of a client, and short enough that scans do not add very many meanwhile.
-	fewKept = time.Minute
+	fewTTL = time.Minute
 )
 
-func newSizes() *sizes {
-	return &sizes{known: expirable.NewLRU[[sha256.Size]byte, counted](10_000, nil, manyKept)}
+func newSelectivity() *selectivity {
+	return &selectivity{known: expirable.NewLRU[[sha256.Size]byte, countResult](10_000, nil, manyTTL)}
 }
 
 // atMost reports whether a condition has an index and matches at most this number of dependencies in all projects.
-func (s *sizes) atMost(ctx context.Context, db *ent.Client, c condition, most int) (few bool, err error) {
-	if c.by == nil || c.read {
-		return c.read && len(c.entries) <= most, nil
+func (s *selectivity) atMost(ctx context.Context, db *ent.Client, c condition, most int) (few bool, err error) {
+	if c.index == nil || c.haveEntries {
+		return c.haveEntries && len(c.entries) <= most, nil
 	}
 	deploymentID, _ := tenant.FromContext(ctx)
 	// The key includes the caller's visibility, because conditions contain the versions visible to the caller.
-	key := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%d/%s", deploymentID, tenant.Visibility(ctx), most, c.named))
-	if last, ok := s.known.Get(key); ok && (!last.few || time.Since(last.at) < fewKept) {
+	key := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%d/%s", deploymentID, tenant.Visibility(ctx), most, c.key))
+	if last, ok := s.known.Get(key); ok && (!last.few || time.Since(last.at) < fewTTL) {
 		return last.few, nil
 	}
-	those := db.Dependency.Query().Where(dependency.DeploymentID(deploymentID), c.by).Offset(most).Limit(1)
-	if c.one {
+	those := db.Dependency.Query().Where(dependency.DeploymentID(deploymentID), c.index).Offset(most).Limit(1)
+	if c.singleValue {
 		those.Order(dependency.ByID()) // the order of the index, so that PostgreSQL uses it
 	}
 	more, err := those.IDs(tenant.System(ctx))
@@ -65,7 +65,7 @@ func (s *sizes) atMost(ctx context.Context, db *ent.Client, c condition, most in
 		return false, err
 	}
 	few = len(more) == 0
-	s.known.Add(key, counted{few, time.Now()})
+	s.known.Add(key, countResult{few, time.Now()})
 	return few, nil
 }
 
@@ -75,18 +75,18 @@ type entry struct{ id, project int64 }
 // readEntries reads all index entries of a condition in the projects visible to the caller, unordered. packIDs or
 // packAll selects the fields.
 func (c condition) readEntries(ctx context.Context, db *ent.Client, pack []ent.AggregateFunc) ([]entry, error) {
-	if c.read {
+	if c.haveEntries {
 		return c.entries, nil
 	}
 	var rows []packedEntries
-	if err := db.Dependency.Query().Where(c.by).Aggregate(pack...).Scan(ctx, &rows); err != nil {
+	if err := db.Dependency.Query().Where(c.index).Aggregate(pack...).Scan(ctx, &rows); err != nil {
 		return nil, err
 	}
 	return rows[0].appendTo(nil)
 }
 
-// common returns the entries in both lists.
-func common(entries, other []entry) []entry {
+// intersection returns the entries in both lists.
+func intersection(entries, other []entry) []entry {
 	has := make(map[int64]struct{}, len(other))
 	for _, e := range other {
 		has[e.id] = struct{}{}

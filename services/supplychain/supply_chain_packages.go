@@ -38,7 +38,7 @@ func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplyc
 	few := false
 	var chosen condition
 	if packages := distinct(f.GetPackageFilters()); len(packages) > 0 {
-		entries := s.limits.sortable
+		entries := s.limits.maxSortable
 		if len(where) > 0 || len(f.GetEcosystem()) > 0 {
 			entries = 0 // these entries do not cover all conditions
 		}
@@ -46,9 +46,9 @@ func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplyc
 		if err != nil {
 			return nil, err
 		}
-		if names, few = options.names(s.limits.fewNames); few {
+		if names, few = options.names(s.limits.maxNames); few {
 			if few = entries > 0; few {
-				if chosen.entries, chosen.read, err = options.entries(ctx, db, s.sizes, entries); err != nil {
+				if chosen.entries, chosen.haveEntries, err = options.entries(ctx, db, s.selectivity, entries); err != nil {
 					return nil, err
 				}
 			}
@@ -72,19 +72,19 @@ func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplyc
 		told = append(told, store.OneOf(dependency.FieldEcosystem, words))
 	}
 	if !few {
-		if names, few, err = packageNames(ctx, db, s.limits.fewNames, where...); err != nil {
+		if names, few, err = packageNames(ctx, db, s.limits.maxNames, where...); err != nil {
 			return nil, err
 		}
 	}
 	if !few {
 		return append(named, all...), nil
 	}
-	chosen.where, chosen.by, chosen.one = packageIn(names), packageByIndex(names), len(names) == 1
-	chosen.named = canonical(&supplychainv1.DependencyFilter{
+	chosen.where, chosen.index, chosen.singleValue = packageIn(names), packageByIndex(names), len(names) == 1
+	chosen.key = canonical(&supplychainv1.DependencyFilter{
 		Name: f.GetName(), License: f.GetLicense(), PackageFilters: f.GetPackageFilters(), Ecosystem: f.GetEcosystem(),
 	})
 	if len(told) > 0 {
-		chosen.where, chosen.by = dependency.And(chosen.where, store.Unindexed(told...)), dependency.And(chosen.by, store.Unindexed(told...))
+		chosen.where, chosen.index = dependency.And(chosen.where, store.Unindexed(told...)), dependency.And(chosen.index, store.Unindexed(told...))
 	}
 	return append([]condition{chosen}, all...), nil
 }
@@ -191,9 +191,9 @@ type packageOption struct {
 	part    string
 	version predicate.Dependency
 	filter  proto.Message
-	// read: entries holds the matching dependencies.
-	read    bool
-	entries []entry
+	// haveEntries: entries holds the matching dependencies.
+	haveEntries bool
+	entries     []entry
 }
 
 func (o packageOption) named() predicate.Dependency {
@@ -240,15 +240,15 @@ func (o packageOptions) names(fewNames int) (names []string, few bool) {
 
 // entries returns the entries of all options, if at least one has a range of versions that was read and all match at
 // most most dependencies.
-func (o packageOptions) entries(ctx context.Context, db *ent.Client, sizes *sizes, most int) (all []entry, read bool, err error) {
-	if !slices.ContainsFunc(o, func(one packageOption) bool { return one.read }) {
+func (o packageOptions) entries(ctx context.Context, db *ent.Client, sizes *selectivity, most int) (all []entry, read bool, err error) {
+	if !slices.ContainsFunc(o, func(one packageOption) bool { return one.haveEntries }) {
 		return nil, false, nil
 	}
 	for _, one := range o {
-		if !one.read {
-			c := condition{by: packageByIndex(one.names), named: canonical(one.filter)}
+		if !one.haveEntries {
+			c := condition{index: packageByIndex(one.names), key: canonical(one.filter)}
 			if one.version != nil {
-				c.by = dependency.And(c.by, store.Unindexed(one.version))
+				c.index = dependency.And(c.index, store.Unindexed(one.version))
 			}
 			if few, err := sizes.atMost(ctx, db, c, most); !few || err != nil {
 				return nil, false, err
@@ -272,7 +272,7 @@ func (s *SupplyChain) ofEachPackage(ctx context.Context, db *ent.Client, package
 	for _, f := range packages {
 		o := packageOption{names: []string{f.GetName()}, part: f.GetName(), filter: f}
 		if !f.GetExactNameMatch() { // a known name needs no lookup: the index of packages finds it
-			names, few, err := packageNames(ctx, db, s.limits.fewNames, predicate.DependencyPackage(nameHas(o.part)))
+			names, few, err := packageNames(ctx, db, s.limits.maxNames, predicate.DependencyPackage(nameHas(o.part)))
 			if err != nil {
 				return nil, err
 			}
@@ -287,8 +287,8 @@ func (s *SupplyChain) ofEachPackage(ctx context.Context, db *ent.Client, package
 		}
 		if f.GetVersionLowerBound() != "" || f.GetVersionUpperBound() != "" {
 			if o.names != nil && entries > 0 {
-				those := condition{by: packageByIndex(o.names), named: canonical(&supplychainv1.PackageFilter{Name: f.GetName(), ExactNameMatch: f.GetExactNameMatch()})}
-				if o.read, err = s.sizes.atMost(ctx, db, those, entries); err != nil {
+				those := condition{index: packageByIndex(o.names), key: canonical(&supplychainv1.PackageFilter{Name: f.GetName(), ExactNameMatch: f.GetExactNameMatch()})}
+				if o.haveEntries, err = s.selectivity.atMost(ctx, db, those, entries); err != nil {
 					return nil, err
 				}
 			}
@@ -321,7 +321,7 @@ func versionsWithin(ctx context.Context, db *ent.Client, f *supplychainv1.Packag
 		Projects  []byte `sql:"projects"`
 	}
 	group := db.Dependency.Query().Where(o.chosen()).GroupBy(dependency.FieldEcosystem, dependency.FieldVersion)
-	if o.read {
+	if o.haveEntries {
 		group.Aggregate(packAll...)
 	}
 	if err := group.Scan(ctx, &versions); err != nil {

@@ -27,30 +27,30 @@ func (s *Snapshot) daysUntil(end uint32) int {
 	return int((end-s.oldest)/day) + 2
 }
 
-// opened numbers the days of openings, so that all findings opened on one day have the same age at an end. Such a day
+// openingDays numbers the days of openings, so that all findings opened on one day have the same age at an end. Such a day
 // begins at the end's time of day. Buckets begin at midnight, but the last one may end at another time, so ends are
 // divided into ranges with the same time of day, each with its own days.
-type opened struct {
-	stretches []stretch
-	oldest    uint32
-	days      int
+type openingDays struct {
+	ranges []phaseRange
+	oldest uint32
+	days   int
 }
 
-type stretch struct {
+type phaseRange struct {
 	first, last int // positions in ends
 	phase       uint32
 	shift       uint32 // aligns days to the time of day
 	base        uint32 // day number of the oldest opening
 }
 
-func newOpened(ends []uint32, oldest uint32, days int) *opened {
-	o := &opened{oldest: oldest, days: days}
+func newOpeningDays(ends []uint32, oldest uint32, days int) *openingDays {
+	o := &openingDays{oldest: oldest, days: days}
 	for i, end := range ends {
-		if n := len(o.stretches); n > 0 && o.stretches[n-1].phase == end%day {
-			o.stretches[n-1].last = i + 1
+		if n := len(o.ranges); n > 0 && o.ranges[n-1].phase == end%day {
+			o.ranges[n-1].last = i + 1
 		} else {
 			shift := 2*day - end%day - 1
-			o.stretches = append(o.stretches, stretch{i, i + 1, end % day, shift, (oldest + shift) / day})
+			o.ranges = append(o.ranges, phaseRange{i, i + 1, end % day, shift, (oldest + shift) / day})
 		}
 	}
 	return o
@@ -58,15 +58,15 @@ func newOpened(ends []uint32, oldest uint32, days int) *opened {
 
 // dayOf is the day number, from 0, of an opening in a range. The day ends at the range's time of day, inclusive: 24
 // hours later the age is one day.
-func (s *stretch) dayOf(at uint32) int { return int((at+s.shift)/day - s.base) }
+func (s *phaseRange) dayOf(at uint32) int { return int((at+s.shift)/day - s.base) }
 
 // ageAt is the age at an end of findings opened on a day.
-func (o *opened) ageAt(end uint32, dayNumber int) int32 {
+func (o *openingDays) ageAt(end uint32, dayNumber int) int32 {
 	return int32((end+day-end%day)/day) - int32((o.oldest+day-end%day+day-1)/day) - int32(dayNumber)
 }
 
 func (s *Snapshot) medianAges(f *Filter, by *Grouping, ends []uint32, days int) [][]int32 {
-	line, opened := newTimeline(ends), newOpened(ends, s.oldest, days)
+	line, opened := newTimeline(ends), newOpeningDays(ends, s.oldest, days)
 	width := (len(ends) + 1) * days
 	changes := fold(s, f, func() []int32 { return make([]int32, by.Groups*width) }, func(changes []int32, c *chunk, i int) {
 		group := by.of(c, i)
@@ -76,8 +76,8 @@ func (s *Snapshot) medianAges(f *Filter, by *Grouping, ends []uint32, days int) 
 		table := changes[int(group)*width:]
 		c.openTimes(i, func(from, to uint32) {
 			first, last := line.after(from), line.after(to)
-			for n := range opened.stretches {
-				part := &opened.stretches[n]
+			for n := range opened.ranges {
+				part := &opened.ranges[n]
 				low, high := max(first, part.first), min(last, part.last)
 				if low >= high {
 					continue
@@ -98,10 +98,10 @@ func (s *Snapshot) medianAges(f *Filter, by *Grouping, ends []uint32, days int) 
 }
 
 // medians accumulates the changes of one group from end to end.
-func (o *opened) medians(changes []int32, ends []uint32) []int32 {
+func (o *openingDays) medians(changes []int32, ends []uint32) []int32 {
 	list := make([]int32, len(ends))
 	open := make([]int32, o.days)
-	for _, part := range o.stretches {
+	for _, part := range o.ranges {
 		clear(open)
 		for n := part.first; n < part.last; n++ {
 			var total int32
@@ -120,7 +120,7 @@ func (o *opened) medians(changes []int32, ends []uint32) []int32 {
 }
 
 // nth is the age of the nth open finding, oldest first.
-func (o *opened) nth(open []int32, end uint32, n int32) int32 {
+func (o *openingDays) nth(open []int32, end uint32, n int32) int32 {
 	for d, count := range open {
 		if n < count {
 			return o.ageAt(end, d)

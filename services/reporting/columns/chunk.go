@@ -98,8 +98,8 @@ type chunkWriter struct {
 
 func newChunkWriter(limit int) *chunkWriter { return &chunkWriter{limit: limit, current: &chunk{}} }
 
-// room starts another chunk if the current one is full or cannot hold an id, and returns how many more findings fit.
-func (w *chunkWriter) room(id int64) int {
+// capacity starts another chunk if the current one is full or cannot hold an id, and returns how many more findings fit.
+func (w *chunkWriter) capacity(id int64) int {
 	if n := w.current.len(); n > 0 && (n >= w.limit || id-w.current.base >= 1<<32) {
 		w.end()
 	}
@@ -107,13 +107,13 @@ func (w *chunkWriter) room(id int64) int {
 }
 
 func (w *chunkWriter) add(r Row) {
-	w.room(r.ID)
+	w.capacity(r.ID)
 	w.current.add(r)
 }
 
 func (w *chunkWriter) copy(from *chunk, first, end int) {
 	for first < end {
-		n := min(w.room(from.idOf(end-1)), end-first)
+		n := min(w.capacity(from.idOf(end-1)), end-first)
 		w.current.copy(from, first, first+n)
 		first += n
 	}

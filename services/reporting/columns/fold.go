@@ -76,8 +76,8 @@ func sum(into, from []int32) []int32 {
 	return into
 }
 
-// forever is the end time of an open interval.
-const forever = ^uint32(0)
+// maxTime is the end time of an open interval.
+const maxTime = ^uint32(0)
 
 // openTimes yields the times during which a finding was open: from (inclusive) to (exclusive).
 func (c *chunk) openTimes(i int, yield func(from, to uint32)) {
@@ -94,7 +94,7 @@ func (c *chunk) openTimes(i int, yield func(from, to uint32)) {
 		}
 	}
 	if open {
-		yield(from, forever)
+		yield(from, maxTime)
 	}
 }
 

@@ -220,7 +220,7 @@ func TestDocument(t *testing.T) {
 }
 
 func TestPlanted(t *testing.T) {
-	plant := document.Plant{Product: "sast", Actions: []string{"block"}, RuleID: 7, VersionID: 9, Name: "a.b", Origin: "import",
+	plant := document.Annotation{Product: "sast", Actions: []string{"block"}, RuleID: 7, VersionID: 9, Name: "a.b", Origin: "import",
 		URL: "https://palisade.acme.test/r/a.b", PolicyID: 3, PolicyName: "Block", PolicySlug: "rule-board-block", KeepValidityActions: true}
 	const marks = `"product":"sast","dev.semgrep.actions":["block"],"semgrep.dev":{"rule":{"origin":"import","r_id":7,"rule_id":"7","rule_name":"a.b","rv_id":9,` +
 		`"version_id":"9","url":"https://palisade.acme.test/r/a.b"},"policy":{"id":3,"name":"Block","slug":"rule-board-block"}},` +
@@ -231,18 +231,18 @@ func TestPlanted(t *testing.T) {
 		`{"metadata":{"x":[1.0]},"z":"<"}`: `{"metadata":{"x":[1.0],` + marks + `,"z":"<"}`,
 		`{"metadata":{"semgrep.dev":{"rule":{"origin":"pro_rules"}},"dev.semgrep.actions":[],"dev.semgrep.validation_state.actions":{"valid":"block"},"product":"sca","semgrep.policy":1}}`: `{"metadata":{"dev.semgrep.validation_state.actions":{"valid":"block"},` + marks + `}`,
 	} {
-		got, err := document.Planted([]byte(source), plant)
+		got, err := document.Annotate([]byte(source), plant)
 		if err != nil || string(got) != want {
 			t.Errorf("%s (%v)\n got %s\nwant %s", source, err, got, want)
 		}
 	}
 	plant.KeepValidityActions, plant.Actions, plant.URL = false, nil, ""
-	got, err := document.Planted([]byte(`{"metadata":{"dev.semgrep.validation_state.actions":{"valid":"block"}}}`), plant)
+	got, err := document.Annotate([]byte(`{"metadata":{"dev.semgrep.validation_state.actions":{"valid":"block"}}}`), plant)
 	if err != nil || strings.Contains(string(got), "validation_state") || strings.Contains(string(got), `"url"`) || !strings.Contains(string(got), `"dev.semgrep.actions":[]`) {
 		t.Errorf("%s %v", got, err)
 	}
 	for _, bad := range []string{"", "[]", "1", `{"a"`, `{"metadata":3}`} {
-		if got, err := document.Planted([]byte(bad), plant); err == nil {
+		if got, err := document.Annotate([]byte(bad), plant); err == nil {
 			t.Errorf("%s became %s", bad, got)
 		}
 	}
@@ -310,7 +310,7 @@ func FuzzParse(f *testing.F) {
 			if len(wrong) > 0 || len(again) != 1 || string(again[0].Document) != string(rule.Document) || string(again[0].Digest) != string(rule.Digest) {
 				t.Fatalf("%s\nis read as %v %v", rule.Document, again, wrong)
 			}
-			planted, err := document.Planted(rule.Document, document.Plant{Name: rule.Name, Product: rule.Product})
+			planted, err := document.Annotate(rule.Document, document.Annotation{Name: rule.Name, Product: rule.Product})
 			if err != nil || !json.Valid(planted) {
 				t.Fatalf("%s: %v", planted, err)
 			}

@@ -73,8 +73,8 @@ func (p *parser) syntax(err error) {
 	p.problem(line, "this is no YAML: %s", strings.Join(strings.Fields(what), " "))
 }
 
-// spend counts values; false if there are too many or they nest too deep.
-func (p *parser) spend(line, depth, count int) bool {
+// countValues counts values; false if there are too many or they nest too deep.
+func (p *parser) countValues(line, depth, count int) bool {
 	switch before := p.expanded; {
 	case depth > maxDepth:
 		p.problem(line, "values nest deeper than %d levels", maxDepth)
@@ -96,7 +96,7 @@ func (p *parser) convert(n *yaml.Node, depth int) *value {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	if !p.spend(line, depth, 1) {
+	if !p.countValues(line, depth, 1) {
 		return nil
 	}
 	switch n.Kind {

@@ -55,7 +55,7 @@ func (r *jsonReader) next(depth int) *value {
 		return nil
 	}
 	out := &value{line: r.line()}
-	if !r.spend(out.line, depth, 1) {
+	if !r.countValues(out.line, depth, 1) {
 		return nil
 	}
 	switch token := token.(type) {

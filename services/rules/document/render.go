@@ -62,8 +62,8 @@ func (v *value) digest() []byte {
 	return sum[:]
 }
 
-// Plant is the metadata that the server adds to a rule for scanners, and reads back from findings.
-type Plant struct {
+// Annotation is the metadata that the server adds to a rule for scanners, and reads back from findings.
+type Annotation struct {
 	// Product is sast, sca or secrets.
 	Product string
 	// Actions are the actions on findings: none, comment or block.
@@ -93,9 +93,9 @@ type member struct {
 	value json.RawMessage
 }
 
-// Planted adds plant to the metadata of a document from Parse. It replaces existing values of the same keys: rules
+// Annotate adds plant to the metadata of a document from Parse. It replaces existing values of the same keys: rules
 // copied from elsewhere contain values of another server.
-func Planted(document []byte, plant Plant) ([]byte, error) {
+func Annotate(document []byte, plant Annotation) ([]byte, error) {
 	members, err := membersOf(document)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func Planted(document []byte, plant Plant) ([]byte, error) {
 	return appendMembers(make([]byte, 0, len(document)+512), members), nil
 }
 
-func (p Plant) members() []member {
+func (p Annotation) members() []member {
 	actions := []byte{'['}
 	for i, action := range p.Actions {
 		if i > 0 {

@@ -64,8 +64,8 @@ func numberOf[N ~int32](words map[N]string, word string) N {
 // Mode converts a stored mode.
 func Mode(word string) rulesv1.RuleMode { return numberOf(Modes, word) }
 
-// Shown converts a rule to the API's form.
-func Shown(row *ent.RuleDocument) *rulesv1.Rule {
+// Convert converts a rule to the API's form.
+func Convert(row *ent.RuleDocument) *rulesv1.Rule {
 	return &rulesv1.Rule{
 		Id: row.ID, Name: row.Name, Origin: numberOf(Origins, row.Origin), Product: numberOf(Products, row.Product),
 		Severity: row.Severity, Languages: row.Languages, Mode: Mode(row.Mode), Visibility: numberOf(visibilities, row.Visibility),

@@ -20,14 +20,14 @@ import (
 // maxCached is the size of the cache of rendered rules, in bytes.
 const maxCached = 64 << 20
 
-// owner is the cache key: the deployment of a database.
-type owner struct {
+// cacheKey is the cache key: the deployment of a database.
+type cacheKey struct {
 	reader       *ent.Client
 	deploymentID int64
 	baseURL      string
 }
 
-// state identifies a state of a deployment's rules: each change has a later time (see Turn), and a deletion changes the
+// state identifies a state of a deployment's rules: each change has a later time (see BeginChange), and a deletion changes the
 // count.
 type state struct {
 	Count  int   `sql:"count"`
@@ -43,13 +43,13 @@ type kept struct {
 // cache keeps the rendered rules of recently requested deployments, because rendering thousands for each scan is slow.
 var cache = struct {
 	sync.Mutex
-	entries *simplelru.LRU[owner, kept]
+	entries *simplelru.LRU[cacheKey, kept]
 	size    int
 	loading singleflight.Group
 }{entries: newEntries()}
 
-func newEntries() *simplelru.LRU[owner, kept] {
-	entries, err := simplelru.NewLRU[owner, kept](1<<16, nil)
+func newEntries() *simplelru.LRU[cacheKey, kept] {
+	entries, err := simplelru.NewLRU[cacheKey, kept](1<<16, nil)
 	if err != nil {
 		panic(err) // the size is positive
 	}
@@ -59,7 +59,7 @@ func newEntries() *simplelru.LRU[owner, kept] {
 // load returns all rules of the context's deployment in rendered form, oldest first.
 func load(ctx context.Context, reader *ent.Client, baseURL string) ([]*rendered, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
-	who := owner{reader, deploymentID, strings.TrimRight(baseURL, "/")}
+	who := cacheKey{reader, deploymentID, strings.TrimRight(baseURL, "/")}
 	now, err := stateOf(ctx, reader)
 	if err != nil {
 		return nil, err
@@ -97,14 +97,14 @@ func stateOf(ctx context.Context, db *ent.Client) (state, error) {
 	return state{rows[0].Count, rows[0].Newest.Int64}, nil
 }
 
-func cached(who owner, now state) ([]*rendered, bool) {
+func cached(who cacheKey, now state) ([]*rendered, bool) {
 	cache.Lock()
 	defer cache.Unlock()
 	entry, ok := cache.entries.Get(who)
 	return entry.rules, ok && entry.state == now
 }
 
-func keep(who owner, now state, rules []*rendered) {
+func keep(who cacheKey, now state, rules []*rendered) {
 	entry := kept{state: now, rules: rules}
 	for _, r := range rules {
 		entry.size += len(r.json)

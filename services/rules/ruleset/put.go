@@ -26,9 +26,9 @@ const (
 	rowsAtOnce = 1000
 )
 
-// Turn serializes changes of the deployment's rules and returns the time of this change. It is later than all earlier
+// BeginChange serializes changes of the deployment's rules and returns the time of this change. It is later than all earlier
 // ones, so that a cache can compare states.
-func Turn(ctx context.Context, st *store.Store, tx *ent.Tx) (now int64, err error) {
+func BeginChange(ctx context.Context, st *store.Store, tx *ent.Tx) (now int64, err error) {
 	if st.Postgres() {
 		if _, err := tx.Deployment.Query().ForUpdate().OnlyID(ctx); err != nil {
 			return 0, err
@@ -38,8 +38,8 @@ func Turn(ctx context.Context, st *store.Store, tx *ent.Tx) (now int64, err erro
 	return max(store.Now(), last.Newest+1), err
 }
 
-// How holds options for storing rules.
-type How struct {
+// PutOptions holds options for storing rules.
+type PutOptions struct {
 	// Origin is the rules' origin: import, publish or starter. Starter rules do not replace rules of another origin.
 	Origin string
 	// Mode is the mode of new rules; existing ones keep theirs.
@@ -73,7 +73,7 @@ type Stored struct {
 }
 
 // Plan returns what Put would do.
-func Plan(ctx context.Context, db *ent.Client, rules []document.Rule, how How) ([]*Stored, error) {
+func Plan(ctx context.Context, db *ent.Client, rules []document.Rule, how PutOptions) ([]*Stored, error) {
 	known, digests, err := stored(ctx, db, rules)
 	if err != nil {
 		return nil, err
@@ -136,8 +136,8 @@ func stored(ctx context.Context, db *ent.Client, rules []document.Rule) (map[str
 
 // Put stores rules with distinct names and writes an audit entry for each change. Call it inside store.Write. It
 // returns FAILED_PRECONDITION if the deployment would have more than MaxRules.
-func Put(ctx context.Context, st *store.Store, tx *ent.Tx, rules []document.Rule, how How) ([]*Stored, error) {
-	now, err := Turn(ctx, st, tx)
+func Put(ctx context.Context, st *store.Store, tx *ent.Tx, rules []document.Rule, how PutOptions) ([]*Stored, error) {
+	now, err := BeginChange(ctx, st, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func Put(ctx context.Context, st *store.Store, tx *ent.Tx, rules []document.Rule
 	return plan, addVersions(ctx, tx, append(fresh, rewritten...), now)
 }
 
-func (s *Stored) update(ctx context.Context, now int64, how How) error {
+func (s *Stored) update(ctx context.Context, now int64, how PutOptions) error {
 	update := s.old.Update().SetVisibility(how.Visibility).SetUpdatedAt(now)
 	if s.isNewText {
 		update.SetOrigin(how.Origin).SetProduct(s.Rule.Product).SetSeverity(s.Rule.Severity).SetLanguages(s.Rule.Languages).SetVersion(s.Version)
@@ -184,12 +184,12 @@ func (s *Stored) update(ctx context.Context, now int64, how How) error {
 	if err != nil {
 		return err
 	}
-	audit.Change(ctx, AuditKind, row.ID, Shown(s.old), Shown(row))
+	audit.Change(ctx, AuditKind, row.ID, Convert(s.old), Convert(row))
 	s.old = row
 	return nil
 }
 
-func create(ctx context.Context, tx *ent.Tx, fresh []*Stored, now int64, how How) error {
+func create(ctx context.Context, tx *ent.Tx, fresh []*Stored, now int64, how PutOptions) error {
 	deploymentID, _ := tenant.FromContext(ctx)
 	for part := range slices.Chunk(fresh, rowsAtOnce) {
 		creates := make([]*ent.RuleDocumentCreate, len(part))
@@ -204,7 +204,7 @@ func create(ctx context.Context, tx *ent.Tx, fresh []*Stored, now int64, how How
 		}
 		for i, row := range rows {
 			part[i].old = row
-			audit.Change(ctx, AuditKind, row.ID, nil, Shown(row))
+			audit.Change(ctx, AuditKind, row.ID, nil, Convert(row))
 		}
 	}
 	return nil

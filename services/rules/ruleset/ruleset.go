@@ -127,9 +127,9 @@ type rendered struct {
 	name, product, origin, mode, visibility string
 	languages                               []string
 	versionID                               int64
-	// least and most are the scanner versions that can run the rule; nil: no bound.
-	least, most *semver.Version
-	json        []byte
+	// minVersion and most are the scanner versions that can run the rule; nil: no bound.
+	minVersion, maxVersion *semver.Version
+	json                   []byte
 }
 
 // runsOn reports whether a scanner version can run the rule; nil is an unknown version.
@@ -137,7 +137,7 @@ func (r *rendered) runsOn(client *semver.Version) bool {
 	if client == nil {
 		return true
 	}
-	return (r.least == nil || !client.LessThan(r.least)) && (r.most == nil || !client.GreaterThan(r.most))
+	return (r.minVersion == nil || !client.LessThan(r.minVersion)) && (r.maxVersion == nil || !client.GreaterThan(r.maxVersion))
 }
 
 // policies maps modes to the policy names in findings (contract: policy modes) and to actions. A rule that is off is
@@ -159,7 +159,7 @@ func render(row *ent.RuleDocument, version *ent.RuleVersion, baseURL string) (*r
 		languages: row.Languages, versionID: version.ID,
 	}
 	policy := policies[row.Mode]
-	plant := document.Plant{
+	plant := document.Annotation{
 		Product: row.Product, Actions: policy.actions, RuleID: row.ID, VersionID: version.ID, Name: row.Name, Origin: row.Origin,
 		PolicyID: policy.id, PolicyName: policy.name, PolicySlug: policy.slug, KeepValidityActions: row.Mode == ModeBlock,
 	}
@@ -167,7 +167,7 @@ func render(row *ent.RuleDocument, version *ent.RuleVersion, baseURL string) (*r
 		plant.URL = ruleURL(baseURL, row)
 	}
 	var err error
-	if out.json, err = document.Planted(version.Document, plant); err != nil {
+	if out.json, err = document.Annotate(version.Document, plant); err != nil {
 		return nil, err
 	}
 	var bounds struct {
@@ -177,7 +177,7 @@ func render(row *ent.RuleDocument, version *ent.RuleVersion, baseURL string) (*r
 	if err := json.Unmarshal(version.Document, &bounds); err != nil {
 		return nil, err
 	}
-	out.least, out.most = bound(bounds.Least), bound(bounds.Most)
+	out.minVersion, out.maxVersion = bound(bounds.Least), bound(bounds.Most)
 	return out, nil
 }
 

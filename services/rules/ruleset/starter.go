@@ -14,18 +14,18 @@ import (
 
 // StarterRules are the options for rules that ship with the product. Their findings are comments on pull requests and
 // do not block.
-var StarterRules = How{Origin: OriginStarter, Mode: ModeComment, Visibility: VisibilityOrgPrivate}
+var StarterRules = PutOptions{Origin: OriginStarter, Mode: ModeComment, Visibility: VisibilityOrgPrivate}
 
-// looked is a deployment that this process has checked.
-type looked struct {
+// checkedKey is a deployment that this process has checked.
+type checkedKey struct {
 	store        *store.Store
 	deploymentID int64
 }
 
 var seen = newSeen()
 
-func newSeen() *lru.Cache[looked, struct{}] {
-	cache, err := lru.New[looked, struct{}](1 << 14)
+func newSeen() *lru.Cache[checkedKey, struct{}] {
+	cache, err := lru.New[checkedKey, struct{}](1 << 14)
 	if err != nil {
 		panic(err) // the size is positive
 	}
@@ -37,7 +37,7 @@ func newSeen() *lru.Cache[looked, struct{}] {
 // first call a process caches that the deployment is initialized.
 func EnsureStarter(ctx context.Context, st *store.Store) error {
 	deploymentID, known := tenant.FromContext(ctx)
-	who := looked{st, deploymentID}
+	who := checkedKey{st, deploymentID}
 	if !known || seen.Contains(who) {
 		return nil
 	}
@@ -53,7 +53,7 @@ func EnsureStarter(ctx context.Context, st *store.Store) error {
 		// The first caller has not stored anything, so the audit trail names the product.
 		ctx := byProduct(audit.Begin(ctx, audit.Actor{Kind: audit.KindJob, Name: "palisade"}, "rules.starter"))
 		err = st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-			if _, err := Turn(ctx, st, tx); err != nil {
+			if _, err := BeginChange(ctx, st, tx); err != nil {
 				return err
 			}
 			if had, err := tx.RuleVersion.Query().Exist(ctx); err != nil || had { // a concurrent call won

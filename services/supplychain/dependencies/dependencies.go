@@ -55,17 +55,17 @@ type Dependency struct {
 	Children []string
 }
 
-// place is the key of a row in a project.
-type place struct{ lockfile, ecosystem, pkg, version string }
+// rowKey is the key of a row in a project.
+type rowKey struct{ lockfile, ecosystem, pkg, version string }
 
-func (p place) compare(other place) int {
+func (p rowKey) compare(other rowKey) int {
 	return cmp.Or(cmp.Compare(p.lockfile, other.lockfile), cmp.Compare(p.ecosystem, other.ecosystem),
 		cmp.Compare(p.pkg, other.pkg), cmp.Compare(p.version, other.version))
 }
 
 // entry is a row to be stored.
 type entry struct {
-	place
+	rowKey
 	transitivity string
 	license      string // "" for none
 	hasPaths     bool
@@ -75,11 +75,11 @@ type entry struct {
 // entries converts a scan's dependencies to rows, sorted by key. A package that occurs several times in a lockfile with
 // one version becomes one row with the merged data, independent of the order.
 func entries(byLockfile map[string][]Dependency) ([]entry, error) {
-	merged := map[place]*Dependency{}
+	merged := map[rowKey]*Dependency{}
 	for lockfile, list := range byLockfile {
 		lockfile = clean(lockfile, maxLockfile)
 		for _, d := range list {
-			at := place{lockfile, ecosystem(d.Ecosystem), clean(d.Package, maxPackage), clean(d.Version, maxVersion)}
+			at := rowKey{lockfile, ecosystem(d.Ecosystem), clean(d.Package, maxPackage), clean(d.Version, maxVersion)}
 			if at.pkg == "" || at.lockfile == "" {
 				continue
 			}
@@ -100,7 +100,7 @@ func entries(byLockfile map[string][]Dependency) ([]entry, error) {
 		}
 		rows = append(rows, row)
 	}
-	slices.SortFunc(rows, func(a, b entry) int { return a.compare(b.place) })
+	slices.SortFunc(rows, func(a, b entry) int { return a.compare(b.rowKey) })
 	return rows, nil
 }
 
@@ -118,7 +118,7 @@ func merge(into *Dependency, d Dependency) {
 	into.Children = append(into.Children, d.Children...)
 }
 
-func newEntry(at place, d *Dependency) (entry, error) {
+func newEntry(at rowKey, d *Dependency) (entry, error) {
 	licenses, children := cleanAll(d.Licenses, maxText), cleanAll(d.Children, maxText)
 	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(&storev1.DependencyContent{
 		ManifestPath: d.ManifestPath, Line: int32(min(d.Line, 1<<30)), ResolvedUrl: d.ResolvedURL, Licenses: licenses, Children: children,
@@ -126,7 +126,7 @@ func newEntry(at place, d *Dependency) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	out := entry{place: at, transitivity: Unknown, hasPaths: len(children) > 0, content: content}
+	out := entry{rowKey: at, transitivity: Unknown, hasPaths: len(children) > 0, content: content}
 	if rank(d.Transitivity) > 0 {
 		out.transitivity = d.Transitivity
 	}

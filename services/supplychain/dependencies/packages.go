@@ -14,35 +14,35 @@ import (
 )
 
 const (
-	// rememberedPackages is the number of rows per insert, with 4 parameters each.
-	rememberedPackages = 1000
-	// missingPackages is the maximum number of missing packages read at once.
-	missingPackages = 20_000
+	// packageBatch is the number of rows per insert, with 4 parameters each.
+	packageBatch = 1000
+	// missingLimit is the maximum number of missing packages read at once.
+	missingLimit = 20_000
 	// packagesLock is the number of PostgreSQL's advisory lock for deleting packages. Scans hold it shared until their
 	// dependencies are committed and visible to the search for unused packages.
 	packagesLock = 7_210_463_917
 )
 
-// pack is the key of a package in a deployment.
-type pack struct {
+// packageKey is the key of a package in a deployment.
+type packageKey struct {
 	deploymentID             int64
 	ecosystem, name, license string
 }
 
-func (p pack) compare(other pack) int {
+func (p packageKey) compare(other packageKey) int {
 	return cmp.Or(cmp.Compare(p.deploymentID, other.deploymentID), cmp.Compare(p.ecosystem, other.ecosystem),
 		cmp.Compare(p.name, other.name), cmp.Compare(p.license, other.license))
 }
 
-// remember stores packages of rows that are not yet known. On PostgreSQL they are committed separately, so that other
+// addPackages stores packages of rows that are not yet known. On PostgreSQL they are committed separately, so that other
 // transactions with the same package do not wait for this one.
-func remember(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, rows []entry) error {
+func addPackages(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, rows []entry) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	list := make([]pack, len(rows))
+	list := make([]packageKey, len(rows))
 	for i, row := range rows {
-		list[i] = pack{deploymentID, row.ecosystem, row.pkg, row.license}
+		list[i] = packageKey{deploymentID, row.ecosystem, row.pkg, row.license}
 	}
 	if st.Postgres() {
 		if err := st.Exec(ctx, tx, "SELECT pg_advisory_xact_lock_shared(?)", packagesLock); err != nil {
@@ -54,9 +54,9 @@ func remember(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int
 
 // insertPackages inserts missing packages: in the transaction on SQLite, in a separate one on PostgreSQL. They are
 // sorted, so that concurrent inserts cannot deadlock.
-func insertPackages(ctx context.Context, st *store.Store, tx *ent.Tx, list []pack) error {
-	slices.SortFunc(list, pack.compare)
-	for batch := range slices.Chunk(slices.Compact(list), rememberedPackages) {
+func insertPackages(ctx context.Context, st *store.Store, tx *ent.Tx, list []packageKey) error {
+	slices.SortFunc(list, packageKey.compare)
+	for batch := range slices.Chunk(slices.Compact(list), packageBatch) {
 		args := make([]any, 0, 4*len(batch))
 		for _, p := range batch {
 			args = append(args, p.deploymentID, p.ecosystem, p.name, p.license)
@@ -105,17 +105,17 @@ func addMissing(ctx context.Context, st *store.Store) (added bool, err error) {
 }
 
 // missing returns packages of dependencies that are not in the table.
-func missing(ctx context.Context, st *store.Store) (list []pack, err error) {
+func missing(ctx context.Context, st *store.Store) (list []packageKey, err error) {
 	reader, _ := st.DB()
 	rows, err := reader.QueryContext(ctx, st.Placeholders(`SELECT DISTINCT d.deployment_id, d.ecosystem, d.package, COALESCE(d.license, '')
 		FROM dependencies d WHERE NOT EXISTS (SELECT 1 FROM dependency_packages p WHERE p.deployment_id = d.deployment_id
-		AND p.ecosystem = d.ecosystem AND p.package = d.package AND p.license = COALESCE(d.license, '')) LIMIT ?`), missingPackages)
+		AND p.ecosystem = d.ecosystem AND p.package = d.package AND p.license = COALESCE(d.license, '')) LIMIT ?`), missingLimit)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		var p pack
+		var p packageKey
 		if err := rows.Scan(&p.deploymentID, &p.ecosystem, &p.name, &p.license); err != nil {
 			return nil, err
 		}

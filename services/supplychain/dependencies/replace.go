@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// written is the number of rows per insert: 12 parameters each, and SQLite allows 32,766.
-	written = 1000
-	// deleted is the number of rows per delete.
-	deleted = 10_000
+	// writeBatch is the number of rows per insert: 12 parameters each, and SQLite allows 32,766.
+	writeBatch = 1000
+	// deleteBatch is the number of rows per delete.
+	deleteBatch = 10_000
 )
 
 // Scan is the full scan that reported the dependencies. Only scans of a project's primary branch (else the default
@@ -56,13 +56,13 @@ func Replace(ctx context.Context, st *store.Store, tx *ent.Tx, scan Scan, byLock
 	if err != nil {
 		return fmt.Errorf("read dependencies: %w", err)
 	}
-	known := make(map[place]*ent.Dependency, len(rows))
+	known := make(map[rowKey]*ent.Dependency, len(rows))
 	for _, row := range rows {
-		known[place{row.Lockfile, row.Ecosystem, row.Package, row.Version}] = row
+		known[rowKey{row.Lockfile, row.Ecosystem, row.Package, row.Version}] = row
 	}
 	changed := slices.DeleteFunc(wanted, func(e entry) bool {
-		row := known[e.place]
-		delete(known, e.place) // the remaining rows are deleted
+		row := known[e.rowKey]
+		delete(known, e.rowKey) // the remaining rows are deleted
 		return row != nil && e.equals(row)
 	})
 	gone := make([]int64, 0, len(known))
@@ -72,13 +72,13 @@ func Replace(ctx context.Context, st *store.Store, tx *ent.Tx, scan Scan, byLock
 		}
 	}
 	slices.Sort(gone)
-	for ids := range slices.Chunk(gone, deleted) {
+	for ids := range slices.Chunk(gone, deleteBatch) {
 		_, err := tx.Dependency.Delete().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(dependency.FieldID), ids)) }).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("delete dependencies: %w", err)
 		}
 	}
-	if err := remember(ctx, st, tx, scan.DeploymentID, changed); err != nil {
+	if err := addPackages(ctx, st, tx, scan.DeploymentID, changed); err != nil {
 		return err
 	}
 	return write(ctx, st, tx, scan, changed)
@@ -104,7 +104,7 @@ const updateSQL = ` ON CONFLICT (deployment_id, project_id, lockfile, ecosystem,
 // write upserts rows by key.
 func write(ctx context.Context, st *store.Store, tx *ent.Tx, scan Scan, rows []entry) error {
 	const row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-	for batch := range slices.Chunk(rows, written) {
+	for batch := range slices.Chunk(rows, writeBatch) {
 		args := make([]any, 0, 12*len(batch))
 		for _, e := range batch {
 			var license any

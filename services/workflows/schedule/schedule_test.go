@@ -107,31 +107,31 @@ func plan(t *rapid.T) *storev1.WorkflowPlan {
 	return &storev1.WorkflowPlan{Steps: b.steps}
 }
 
-// world determines the result of each task, independent of the order of tasks.
-type world struct{ seed uint64 }
+// taskResults determines the result of each task, independent of the order of tasks.
+type taskResults struct{ seed uint64 }
 
-func (w world) number(what string, s *storev1.PlannedStep, path string, n uint64) uint64 {
+func (w taskResults) number(what string, s *storev1.PlannedStep, path string, n uint64) uint64 {
 	hash := fnv.New64a()
 	_, _ = fmt.Fprint(hash, w.seed, what, s.GetName(), "@", path)
 	return hash.Sum64() >> 8 % n
 }
 
-func (w world) fails(s *storev1.PlannedStep, path string) bool {
+func (w taskResults) fails(s *storev1.PlannedStep, path string) bool {
 	return w.seed%3 != 0 && w.number("fails", s, path, 40) == 0
 }
-func (w world) items(s *storev1.PlannedStep, path string) int {
+func (w taskResults) items(s *storev1.PlannedStep, path string) int {
 	if w.number("wide", s, path, 8) == 0 && !strings.Contains(path, "[") {
 		return schedule.MaxActive*2 + 37
 	}
 	return int(w.number("items", s, path, 5)) // may be empty
 }
-func (w world) value(s *storev1.PlannedStep, path string) string {
+func (w taskResults) value(s *storev1.PlannedStep, path string) string {
 	return fmt.Sprint(w.number("value", s, path, 4))
 }
 
 // interpreter executes a plan sequentially: the reference for the scheduler.
 type interpreter struct {
-	world
+	taskResults
 	steps map[string]*storev1.PlannedStep
 	done  map[string]string
 }
@@ -198,7 +198,7 @@ type node struct {
 }
 
 // simulate executes a plan like the engine does. It picks any ready task; at most bound tasks are ready at a time.
-func simulate(t *rapid.T, g *schedule.Graph, w world, bound int) (done map[string]string, completed bool) {
+func simulate(t *rapid.T, g *schedule.Graph, w taskResults, bound int) (done map[string]string, completed bool) {
 	done = map[string]string{}
 	ready := []token{{step: g.Start()}}
 	planned := g.Needs()
@@ -286,8 +286,8 @@ func TestSchedulerAgainstInterpreter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := world{seed: rapid.Uint64().Draw(t, "seed")}
-		want := &interpreter{world: w, steps: map[string]*storev1.PlannedStep{}, done: map[string]string{}}
+		w := taskResults{seed: rapid.Uint64().Draw(t, "seed")}
+		want := &interpreter{taskResults: w, steps: map[string]*storev1.PlannedStep{}, done: map[string]string{}}
 		for _, s := range p.GetSteps() {
 			want.steps[s.GetName()] = s
 		}
