@@ -262,7 +262,8 @@ func (f analysed) ended(u *ent.AiAnalysisUpdate) *ent.AiAnalysisUpdate {
 		SetOutputTokens(f.answer.OutputTokens).SetCostUsd(f.answer.CostUSD)
 }
 
-// storeResult stores an analysis and its effect on the finding. A second run of the job finds it ended and does nothing.
+// storeResult stores an analysis and its effect on the finding. A second run of the job finds it ended and does
+// nothing.
 func (w *analysisWorker) storeResult(ctx context.Context, job *river.Job[analysisArgs], row *ent.AiAnalysis, f analysed) error {
 	encoded, err := proto.Marshal(f.result)
 	if err != nil {

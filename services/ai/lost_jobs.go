@@ -39,8 +39,8 @@ var (
 // claim extends a worker's lease. It returns 0 if the work has ended or another worker has it.
 type claim func(ctx context.Context, tx *ent.Tx, until int64) (int, error)
 
-// holdLease acquires a lease and renews it until release is called. kept ends when the lease is lost. It returns errLost if
-// there is nothing to acquire.
+// holdLease acquires a lease and renews it until release is called. kept ends when the lease is lost. It returns
+// errLost if there is nothing to acquire.
 func (a *Assistant) holdLease(ctx context.Context, extend claim) (kept context.Context, release func(), err error) {
 	until := time.Now().Add(leaseTime)
 	if err := a.extend(ctx, extend, until); err != nil {

@@ -30,12 +30,13 @@ const (
 	windowSize = 2 * maxClaimsOfRule
 	// maxPutOff limits the number of messages that a claim postpones.
 	maxPutOff = 256
-	// idleClaimInterval is the minimum time between claims if nothing was found, partialClaimInterval if only a part of the ledger was read,
-	// and busyClaimInterval otherwise.
+	// idleClaimInterval is the minimum time between claims if nothing was found, partialClaimInterval if only a part of
+	// the ledger was read, and busyClaimInterval otherwise.
 	idleClaimInterval    = 200 * time.Millisecond
 	partialClaimInterval = 50 * time.Millisecond
 	busyClaimInterval    = 10 * time.Millisecond
-	// lockedRecheck is when to look again for messages leased by another node, circuitRecheck for messages with an open circuit.
+	// lockedRecheck is when to look again for messages leased by another node, circuitRecheck for messages with an open
+	// circuit.
 	lockedRecheck  = time.Second
 	circuitRecheck = 2 * time.Second
 )

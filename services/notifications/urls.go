@@ -45,8 +45,8 @@ func (s *Senders) sealURL(id int64, url string) (shown string, sealed []byte, er
 // webhookURLOf is the associated data that binds a sealed URL to its row.
 func webhookURLOf(id int64) []byte { return fmt.Appendf(nil, "notification_webhooks.url/%d", id) }
 
-// splitURL moves a rule's URL to its credentials if it contains a secret. old is the rule that it replaces, or nil. kept
-// holds its credentials.
+// splitURL moves a rule's URL to its credentials if it contains a secret. old is the rule that it replaces, or nil.
+// kept holds its credentials.
 func splitURL(out *wantedRule, given string, old *ent.NotificationRule, kept map[string]string) error {
 	if out.channel != channel.Webhook || given == "" {
 		return nil // a Slack URL is always a credential

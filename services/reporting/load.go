@@ -145,8 +145,8 @@ type changed struct{ id, finding int64 }
 func (l loader) since(ctx context.Context, id int64) (list []changed, err error) {
 	reader, _ := l.store.DB()
 	// Scan the primary key across tenants: no index has the deployment and then the id. The new events of all deployments,
-	// at most rebuildThreshold or the number of findings in the snapshot, are fewer than all events of one. The sum keeps the
-	// planner from using an index by deployment.
+	// at most rebuildThreshold or the number of findings in the snapshot, are fewer than all events of one. The sum keeps
+	// the planner from using an index by deployment.
 	query := l.store.Placeholders("SELECT id, finding_id FROM finding_events WHERE id > ? AND deployment_id + 0 = ?")
 	rows, err := reader.QueryContext(ctx, query, id, l.deploymentID)
 	if err != nil {

@@ -100,8 +100,8 @@ type base struct {
 	count            int64
 }
 
-// rebuildThreshold is the maximum number of new events, of all deployments, to read for one. Above it, and above the size of
-// the snapshot, reading all findings again is cheaper.
+// rebuildThreshold is the maximum number of new events, of all deployments, to read for one. Above it, and above the
+// size of the snapshot, reading all findings again is cheaper.
 const rebuildThreshold = 500_000
 
 // advance updates the entry; after an error it is unchanged.

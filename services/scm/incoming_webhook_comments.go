@@ -113,8 +113,8 @@ func (w *eventActions) execute(ctx context.Context, tx *ent.Tx, args eventArgs, 
 	return jobs.FromContext(ctx).Enqueue(ctx, answer, nil)
 }
 
-// splitDecided separates the findings that a command may change from the ones that a person triaged after it was written,
-// compared in seconds, the precision of hosts. Provisional decisions of automation do not count.
+// splitDecided separates the findings that a command may change from the ones that a person triaged after it was
+// written, compared in seconds, the precision of hosts. Provisional decisions of automation do not count.
 func splitDecided(found []*ent.Finding, at time.Time) (open, decided []*ent.Finding) {
 	for _, row := range found {
 		later := row.TriagedAt != nil && row.TriageState != lifecycle.ProvisionallyIgnored &&

@@ -151,8 +151,8 @@ func (f sender) subject(event webhook.Event) string {
 	return fmt.Sprintf("%s/%s#%d", f.baseURL, strings.ToLower(event.Repository), event.Number)
 }
 
-// insert stores an event, unless it is already stored. An event that was given up is processed again: someone redelivered
-// it.
+// insert stores an event, unless it is already stored. An event that was given up is processed again: someone
+// redelivered it.
 func (s *IncomingWebhooks) insert(ctx context.Context, row *ent.WebhookEvent) (status string, err error) {
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		create := tx.WebhookEvent.Create().SetDeploymentID(row.DeploymentID).SetWebhookKey(row.WebhookKey).SetDeliveryID(row.DeliveryID).

@@ -144,8 +144,8 @@ func checkNamespace(kind scmv1.ScmType, namespace string) error {
 	return nil
 }
 
-// credentialFrom returns the application and the access token for a new configuration. They come from another configuration
-// that it names, unless the request has a token.
+// credentialFrom returns the application and the access token for a new configuration. They come from another
+// configuration that it names, unless the request has a token.
 func (s *Configurations) credentialFrom(ctx context.Context, tx *ent.Tx, r *scmv1.CreateScmConfigRequest, baseURL string) (appID *int64, token string, err error) {
 	token = r.GetAccessToken()
 	if r.GetScmConfigId() == 0 {

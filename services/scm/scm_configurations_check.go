@@ -43,8 +43,8 @@ type checked struct {
 	subscriptions []column.ScmSubscription
 }
 
-// runCheck makes the requests of a check. A host's refusal or failure is a result. An error is an unsupported type of host,
-// or an internal error.
+// runCheck makes the requests of a check. A host's refusal or failure is a result. An error is an unsupported type of
+// host, or an internal error.
 func (s *Configurations) runCheck(ctx context.Context, row *ent.ScmConfig) (found checked, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

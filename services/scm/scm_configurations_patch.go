@@ -69,9 +69,9 @@ func (s *Configurations) setFields(r *scmv1.PatchScmConfigRequest, before *ent.S
 	return nil
 }
 
-// changeNamespace changes the namespace. It clears the state of the old one and deletes its webhooks. subscribed reports that
-// there were some: the new namespace then gets webhooks with a new receiver, because requests to the old receiver
-// concern the old namespace. A change of case only is not a move.
+// changeNamespace changes the namespace. It clears the state of the old one and deletes its webhooks. subscribed
+// reports that there were some: the new namespace then gets webhooks with a new receiver, because requests to the old
+// receiver concern the old namespace. A change of case only is not a move.
 func (s *Configurations) changeNamespace(ctx context.Context, tx *ent.Tx, r *scmv1.PatchScmConfigRequest, before *ent.ScmConfig, update *ent.ScmConfigUpdateOne) (subscribed bool, err error) {
 	if r.Namespace == nil || r.GetNamespace() == before.Namespace {
 		return false, nil

@@ -133,8 +133,9 @@ func (s *Webhooks) storeSecret(ctx context.Context, row *ent.ScmConfig, fresh st
 	})
 }
 
-// restoreSecret sets the stored secret at the host, best effort: the caller reports its own error. After a push it reads the
-// stored secret again, so that after concurrent pushes the last one leaves host and store with the same secret.
+// restoreSecret sets the stored secret at the host, best effort: the caller reports its own error. After a push it
+// reads the stored secret again, so that after concurrent pushes the last one leaves host and store with the same
+// secret.
 func (s *Webhooks) restoreSecret(ctx context.Context, h host.Host, id int64) {
 	var pushed []byte
 	for range maxRestores {
@@ -150,8 +151,8 @@ func (s *Webhooks) restoreSecret(ctx context.Context, h host.Host, id int64) {
 	}
 }
 
-// applyWebhook subscribes or unsubscribes after a committed change. A host's refusal becomes the configuration's status: the
-// change is done, and after an error the caller would repeat it.
+// applyWebhook subscribes or unsubscribes after a committed change. A host's refusal becomes the configuration's
+// status: the change is done, and after an error the caller would repeat it.
 func (s *Webhooks) applyWebhook(ctx context.Context, row *ent.ScmConfig, subscribe bool) (after *ent.ScmConfig, err error) {
 	if subscribe {
 		after, err = s.subscribe(ctx, row)

@@ -21,8 +21,8 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 )
 
-// selectivity caches whether conditions match at most a given number of dependencies, so that not each page counts them. A
-// stale entry costs time, but does not change answers.
+// selectivity caches whether conditions match at most a given number of dependencies, so that not each page counts
+// them. A stale entry costs time, but does not change answers.
 type selectivity struct {
 	known *expirable.LRU[[sha256.Size]byte, countResult]
 }

@@ -225,7 +225,8 @@ func (s *Runs) RetryWorkflowJob(ctx context.Context, r *workflowsv1.RetryWorkflo
 	return &workflowsv1.RetryWorkflowJobResponse{Summary: convertSummary(row)}, nil
 }
 
-// requireAvailable rejects a retry if the workflow was deleted or disabled, or the project deleted, since the first run.
+// requireAvailable rejects a retry if the workflow was deleted or disabled, or the project deleted, since the first
+// run.
 func requireAvailable(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun) error {
 	row, err := tx.Workflow.Query().Where(workflow.Name(run.Workflow)).Only(ctx)
 	if err != nil && !ent.IsNotFound(err) {

@@ -20,8 +20,8 @@ import (
 // maxInputName is the maximum length of an input's name, in bytes.
 const maxInputName = 63
 
-// findPrevious returns the run that an earlier request with the same idempotency key started; nil if there is none. It rejects
-// a request with the same key and other content, because the caller would take the first run for its own.
+// findPrevious returns the run that an earlier request with the same idempotency key started; nil if there is none. It
+// rejects a request with the same key and other content, because the caller would take the first run for its own.
 func (s *Runs) findPrevious(ctx context.Context, r *workflowsv1.TriggerWorkflowJobRequest) (*ent.WorkflowRun, error) {
 	if r.GetIdempotencyKey() == "" {
 		return nil, nil
@@ -85,8 +85,8 @@ func sameRef(row *ent.WorkflowRun, given string) bool {
 	return given == "" || given == row.GitRef
 }
 
-// changedInput returns the first input in which a request differs from a run. Absent inputs get the defaults of the run's
-// workflow version.
+// changedInput returns the first input in which a request differs from a run. Absent inputs get the defaults of the
+// run's workflow version.
 func (s *Runs) changedInput(ctx context.Context, row *ent.WorkflowRun, r *workflowsv1.TriggerWorkflowJobRequest) (string, error) {
 	version, err := readVersion(ctx, s.store.Reader, row.VersionID)
 	if err != nil {

@@ -45,8 +45,8 @@ func ReadFix(answer []byte, lines []string, first, last int) (content, explanati
 	return strings.Join(all, "\n"), verdict.Text(said.Explanation, verdict.MaxExplanation), nil
 }
 
-// FindLines finds the lines of a match in a file that may have changed since the scan: at the scanned position, or at their
-// only other position. ok is false if they are gone or ambiguous.
+// FindLines finds the lines of a match in a file that may have changed since the scan: at the scanned position, or at
+// their only other position. ok is false if they are gone or ambiguous.
 func FindLines(lines []string, code string, first, last int) (from, to int, ok bool) {
 	wanted := trimmed(strings.Split(strings.Trim(code, "\r\n"), "\n"))
 	if strings.TrimSpace(code) == "" {

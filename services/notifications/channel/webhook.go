@@ -26,7 +26,8 @@ const SignatureHeader = "X-Semgrep-Signature-256"
 //
 //	printf 'whsec_%s' "$(printf %s "$SECRET" | base64 -w0)"
 //
-// SECRET is the secret as it was configured, in any format. Without a secret only webhook-id and webhook-timestamp are sent.
+// SECRET is the secret as it was configured, in any format. Without a secret only webhook-id and webhook-timestamp are
+// sent.
 type webhook struct {
 	url    string
 	secret string

@@ -43,9 +43,9 @@ type UnknownRuleError struct{ ID int64 }
 // Error implements error.
 func (e UnknownRuleError) Error() string { return fmt.Sprintf("notification rule %d not found", e.ID) }
 
-// WorkflowMessage writes a message's deliveries in the context's deployment and returns their number. A repeated call for
-// the same task of a run writes none. Disabled rules are left out. A rule's policy filter applies to findings only and
-// is ignored here.
+// WorkflowMessage writes a message's deliveries in the context's deployment and returns their number. A repeated call
+// for the same task of a run writes none. Disabled rules are left out. A rule's policy filter applies to findings only
+// and is ignored here.
 func WorkflowMessage(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, w Workflow) (deliveries int, err error) {
 	rules, err := rulesOf(ctx, tx, w)
 	if err != nil {

@@ -27,8 +27,8 @@ func (s *Snapshot) daysUntil(end uint32) int {
 	return int((end-s.oldest)/day) + 2
 }
 
-// openingDays numbers the days of openings, so that all findings opened on one day have the same age at an end. Such a day
-// begins at the end's time of day. Buckets begin at midnight, but the last one may end at another time, so ends are
+// openingDays numbers the days of openings, so that all findings opened on one day have the same age at an end. Such a
+// day begins at the end's time of day. Buckets begin at midnight, but the last one may end at another time, so ends are
 // divided into ranges with the same time of day, each with its own days.
 type openingDays struct {
 	ranges []phaseRange

@@ -98,7 +98,8 @@ type chunkWriter struct {
 
 func newChunkWriter(limit int) *chunkWriter { return &chunkWriter{limit: limit, current: &chunk{}} }
 
-// capacity starts another chunk if the current one is full or cannot hold an id, and returns how many more findings fit.
+// capacity starts another chunk if the current one is full or cannot hold an id, and returns how many more findings
+// fit.
 func (w *chunkWriter) capacity(id int64) int {
 	if n := w.current.len(); n > 0 && (n >= w.limit || id-w.current.base >= 1<<32) {
 		w.end()

@@ -27,8 +27,8 @@ type cacheKey struct {
 	baseURL      string
 }
 
-// state identifies a state of a deployment's rules: each change has a later time (see BeginChange), and a deletion changes the
-// count.
+// state identifies a state of a deployment's rules: each change has a later time (see BeginChange), and a deletion
+// changes the count.
 type state struct {
 	Count  int   `sql:"count"`
 	Newest int64 `sql:"newest"`

@@ -26,8 +26,8 @@ const (
 	rowsAtOnce = 1000
 )
 
-// BeginChange serializes changes of the deployment's rules and returns the time of this change. It is later than all earlier
-// ones, so that a cache can compare states.
+// BeginChange serializes changes of the deployment's rules and returns the time of this change. It is later than all
+// earlier ones, so that a cache can compare states.
 func BeginChange(ctx context.Context, st *store.Store, tx *ent.Tx) (now int64, err error) {
 	if st.Postgres() {
 		if _, err := tx.Deployment.Query().ForUpdate().OnlyID(ctx); err != nil {

@@ -34,8 +34,8 @@ func (p packageKey) compare(other packageKey) int {
 		cmp.Compare(p.name, other.name), cmp.Compare(p.license, other.license))
 }
 
-// addPackages stores packages of rows that are not yet known. On PostgreSQL they are committed separately, so that other
-// transactions with the same package do not wait for this one.
+// addPackages stores packages of rows that are not yet known. On PostgreSQL they are committed separately, so that
+// other transactions with the same package do not wait for this one.
 func addPackages(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, rows []entry) error {
 	if len(rows) == 0 {
 		return nil

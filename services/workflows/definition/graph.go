@@ -204,8 +204,8 @@ func (g *graph) cycle(left map[*parsedStep]int) {
 	g.problem(first.line, first.name, "the steps form a cycle: %s", strings.Join(names, " → "))
 }
 
-// setStack finds the enclosing branches of a step. All paths to it must have the same stack; a join closes the innermost
-// branch.
+// setStack finds the enclosing branches of a step. All paths to it must have the same stack; a join closes the
+// innermost branch.
 func (g *graph) setStack(s *parsedStep) {
 	before := map[string]bool{}
 	var stack []branch

@@ -195,7 +195,8 @@ func (w *transition) addPreviews(ctx context.Context, tasks []newTask, fork *ent
 	return nil
 }
 
-// branchEnds returns the predecessors of a join: the last task of each branch. They are read once per fork, when it ends.
+// branchEnds returns the predecessors of a join: the last task of each branch. They are read once per fork, when it
+// ends.
 func (w *transition) branchEnds(ctx context.Context, fork *ent.WorkflowFork) ([]int64, error) {
 	before := w.graph.Before(fork.JoinStep)
 	ids, err := w.tx.WorkflowTask.Query().Where(

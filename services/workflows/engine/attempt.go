@@ -65,8 +65,8 @@ func (e *Engine) attempt(ctx context.Context, id int64) error {
 	return e.settleWithRetry(ctx, h, done)
 }
 
-// settleWithRetry ends the attempt even while the server stops or the database is briefly busy. If the worker has lost the
-// attempt, only the cost is counted.
+// settleWithRetry ends the attempt even while the server stops or the database is briefly busy. If the worker has lost
+// the attempt, only the cost is counted.
 func (e *Engine) settleWithRetry(ctx context.Context, h *leasedAttempt, done outcome) error {
 	const tries, patience, pause = 3, 4 * time.Second, time.Second
 	for try := 1; ; try++ {
@@ -269,8 +269,8 @@ func (e *Engine) call(ctx context.Context, h *leasedAttempt) (step.Call, error) 
 	}, nil
 }
 
-// keepLease renews the lease of an attempt until release is called. The returned context ends at the step's timeout, and
-// when the worker loses the attempt because the run ended or the lease expired.
+// keepLease renews the lease of an attempt until release is called. The returned context ends at the step's timeout,
+// and when the worker loses the attempt because the run ended or the lease expired.
 func (e *Engine) keepLease(parent context.Context, h *leasedAttempt) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	ctx, stop := context.WithDeadlineCause(ctx, h.deadline, errTimeOut)

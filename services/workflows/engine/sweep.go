@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// sweepBatch is the maximum number of attempts that one sweep frees. retentionBatch is the number of artifacts deleted in
-	// one transaction.
+	// sweepBatch is the maximum number of attempts that one sweep frees. retentionBatch is the number of artifacts deleted
+	// in one transaction.
 	sweepBatch     = 500
 	retentionBatch = 200
 	// takeTimeout: if a job was taken this long ago and its attempt has not begun, its worker is dead.

@@ -65,8 +65,8 @@ type compiled struct {
 	err error
 }
 
-// compiledCache caches compiled expressions: the branches of a foreach evaluate the same ones, and compilation takes longer
-// than evaluation.
+// compiledCache caches compiled expressions: the branches of a foreach evaluate the same ones, and compilation takes
+// longer than evaluation.
 var compiledCache = sync.OnceValue(func() *lru.Cache[string, compiled] {
 	cache, err := lru.New[string, compiled](500)
 	if err != nil {

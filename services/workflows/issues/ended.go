@@ -108,8 +108,8 @@ func missedIssues(run *ent.WorkflowRun, whole bool) predicate.AgenticIssue {
 	}
 }
 
-// perIssue makes the database run one index lookup per issue. PostgreSQL would plan a join instead and, without statistics,
-// read all rows of the run or the deployment for each issue. The OFFSET prevents that plan.
+// perIssue makes the database run one index lookup per issue. PostgreSQL would plan a join instead and, without
+// statistics, read all rows of the run or the deployment for each issue. The OFFSET prevents that plan.
 func perIssue(rows *entsql.Selector) *entsql.Selector {
 	if rows.Dialect() == dialect.Postgres {
 		rows.Offset(0)
