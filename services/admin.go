@@ -20,19 +20,19 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// MigrationStatus is one step of the database schema.
+// MigrationStatus is the state of one migration.
 type MigrationStatus struct {
 	Version   int64
 	Name      string
-	AppliedAt time.Time // zero for one that is pending
+	AppliedAt time.Time // zero if pending
 }
 
-// CreateTokenRequest asks for an API token.
+// CreateTokenRequest is a request for an API token.
 type CreateTokenRequest struct {
 	Name       string
 	Scopes     []string      // web-api, agent, workflow-tasks, install-checks
-	Role       string        // ORG_ROLE_*, or the word after it in any case; empty means the least with which the scopes are of use
-	ExpiresIn  time.Duration // 0 means never
+	Role       string        // ORG_ROLE_*, or the word after it in any case; empty means the lowest role that can use the scopes
+	ExpiresIn  time.Duration // 0: never expires
 	Deployment string        // slug
 }
 
@@ -42,11 +42,11 @@ type Token struct {
 	Name, Hint                                  string // Hint is the last four characters of the value
 	Scopes                                      []string
 	Role                                        string
-	CreatedAt, ExpiresAt, LastUsedAt, RevokedAt time.Time // zero for what did not happen or will not
+	CreatedAt, ExpiresAt, LastUsedAt, RevokedAt time.Time // zero if it did not happen or will not
 }
 
-// openExisting opens a database, but does not make a SQLite file: a mistyped directory would otherwise look like an
-// empty database.
+// openExisting opens a database without creating a SQLite file: otherwise a mistyped directory would look like an empty
+// database.
 func openExisting(ctx context.Context, cfg config.Config) (*store.Store, error) {
 	if absent(cfg) {
 		return nil, fmt.Errorf("there is no database %s: name its directory with --data, or start the server (palisade serve), which makes one", cfg.SQLitePath())
@@ -54,7 +54,7 @@ func openExisting(ctx context.Context, cfg config.Config) (*store.Store, error) 
 	return server.OpenStore(ctx, cfg)
 }
 
-// absent reports whether there is neither a SQLite file nor a copy on its way into one.
+// absent reports whether there is neither a SQLite file nor an unfinished copy into one.
 func absent(cfg config.Config) bool {
 	if cfg.Database != "" {
 		return false
@@ -63,8 +63,8 @@ func absent(cfg config.Config) bool {
 	return errors.Is(err, fs.ErrNotExist) && dbcopy.Unfinished(cfg.Data) == nil
 }
 
-// withCurrent runs fn on the open database, whose schema must be up to date. Commands use withStore, or operate where
-// they change it.
+// withCurrent runs fn on the open database, which must have the current schema. Commands use withStore, or operate if
+// they change data.
 func withCurrent(ctx context.Context, cfg config.Config, fn func(*store.Store) error) (err error) {
 	st, err := openExisting(ctx, cfg)
 	if err != nil {
@@ -93,7 +93,7 @@ func pendingMigrations(ctx context.Context, st *store.Store) (pending, total int
 	return pending, len(list), err
 }
 
-// Migrate brings the database schema up to date and returns the migrations that it applied.
+// Migrate updates the database schema and returns the applied migrations.
 func Migrate(ctx context.Context, cfg config.Config) (_ []MigrationStatus, err error) {
 	st, err := server.OpenStore(ctx, cfg)
 	if err != nil {
@@ -104,7 +104,7 @@ func Migrate(ctx context.Context, cfg config.Config) (_ []MigrationStatus, err e
 	return statuses(applied), err
 }
 
-// MigrationStatuses lists all migrations that this program knows.
+// MigrationStatuses lists all migrations of this program.
 func MigrationStatuses(ctx context.Context, cfg config.Config) (_ []MigrationStatus, err error) {
 	st, err := openExisting(ctx, cfg)
 	if err != nil {
@@ -123,8 +123,8 @@ func statuses(list []store.Migration) []MigrationStatus {
 	return out
 }
 
-// CreateToken makes an API token and returns it with its value, which cannot be shown again. Errors name the field that
-// is wrong, or the deployment that does not exist.
+// CreateToken creates an API token and returns it with its value, which cannot be shown again. Errors name the invalid
+// field or the missing deployment.
 func CreateToken(ctx context.Context, cfg config.Config, req CreateTokenRequest) (Token, string, error) {
 	var made Token
 	var value string
@@ -173,7 +173,7 @@ func tokenSpec(req CreateTokenRequest, deployment *ent.Deployment) (access.Token
 	return spec, nil
 }
 
-// ListTokens returns all API tokens of a deployment, the newest first.
+// ListTokens returns all API tokens of a deployment, newest first.
 func ListTokens(ctx context.Context, cfg config.Config, deployment string) ([]Token, error) {
 	var list []Token
 	err := apierr.Plain(withStore(ctx, cfg, func(st *store.Store) error {
@@ -191,7 +191,7 @@ func ListTokens(ctx context.Context, cfg config.Config, deployment string) ([]To
 	return list, err
 }
 
-// RevokeToken ends an API token at once. A token that is revoked already stays so, without an error.
+// RevokeToken revokes an API token at once. Revoking it again is not an error.
 func RevokeToken(ctx context.Context, cfg config.Config, deployment string, id int64) error {
 	op := operation{method: "token.revoke", homes: ofSlug(deployment), request: map[string]any{"id": strconv.FormatInt(id, 10)}}
 	return operate(ctx, cfg, op, func(ctx context.Context, st *store.Store, _ *secret.Keyring) error {
@@ -227,13 +227,13 @@ func MintJWT(ctx context.Context, cfg config.Config, email string, ttl time.Dura
 		return err
 	})
 	if err != nil {
-		return "", err // the trail may not have taken its entry
+		return "", err // the audit entry may not have been written
 	}
 	return token, nil
 }
 
-// RotateJWTKey makes a new key that signs user tokens from now on and returns its id. With revoke the tokens that older
-// keys signed end at once.
+// RotateJWTKey creates a new signing key for user tokens and returns its id. With revoke, tokens signed by older keys
+// become invalid at once.
 func RotateJWTKey(ctx context.Context, cfg config.Config, revoke bool) (kid string, err error) {
 	op := operation{method: "jwt.rotate", homes: ofAll, request: map[string]any{"revoke": revoke}}
 	err = withIssuer(ctx, cfg, op, func(ctx context.Context, issuer *access.Issuer) error {

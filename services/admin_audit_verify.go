@@ -25,45 +25,44 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// AuditReport is what VerifyAudit found in the audit trail of one deployment.
+// AuditReport is the result of verifying one deployment's audit trail.
 type AuditReport struct {
-	// Deployment is the slug; of a deployment that is gone, its number.
+	// Deployment is the slug, or the id of a deleted deployment.
 	Deployment string
-	// Entries is how many entries are as they were written, up to the first broken place; Unchained is how many more were
-	// written before there was a chain.
+	// Entries is the number of valid entries up to the first damage. Unchained is the number of additional entries from
+	// before the chain existed.
 	Entries, Unchained int64
-	// First and Last are the times of the first and the last good entry; zero without entries.
+	// First and Last are the times of the first and the last valid entry; zero without entries.
 	First, Last time.Time
-	// Sequence and Hash are the last good entry's; Hash is hexadecimal.
+	// Sequence and Hash are the last valid entry's; Hash is hexadecimal.
 	Sequence int64
 	Hash     string
-	// Since is since when it is recorded that there is a trail; zero when it is not. Adopted says that the deployment is
-	// older.
+	// Since is when the trail was recorded to exist; zero if it was not. Adopted reports that the deployment is older.
 	Since   time.Time
 	Adopted bool
-	// Anchors is how many entries that are known from elsewhere were there.
+	// Anchors is the number of known anchors that match.
 	Anchors int
-	// Broken says where and how the trail was tampered with; empty for one that is whole.
+	// Broken lists the damage to the trail; empty if it is intact.
 	Broken []string
 }
 
-// AuditAnchor is an entry that is known from an earlier verification. The zero AuditAnchor is none.
+// AuditAnchor is an entry known from an earlier verification. The zero value means none.
 type AuditAnchor struct {
 	Sequence int64
 	Hash     []byte
 }
 
-// KnownAudit is what VerifyAudit compares the trails with. With neither of them it takes the file of the setting
-// audit-anchor, if that is one.
+// KnownAudit holds the anchors for VerifyAudit. If both are empty, it uses the file of the setting audit-anchor, if
+// that is a file.
 type KnownAudit struct {
-	// Anchor is of the one deployment that is verified.
+	// Anchor belongs to the single verified deployment.
 	Anchor AuditAnchor
-	// File holds lines of `palisade audit anchor`.
+	// File has lines of `palisade audit anchor`.
 	File string
 }
 
-// VerifyAudit checks the audit trails of all deployments, or of one. Each is called for each deployment, progress now
-// and then in between; an error of each ends the verification. A running server is not disturbed.
+// VerifyAudit verifies the audit trails of all deployments, or of one. It calls each for each deployment and progress
+// in between. An error of each stops the verification. Servers may run.
 func VerifyAudit(ctx context.Context, cfg config.Config, slug string, known KnownAudit,
 	progress func(deployment string, entries int64), each func(AuditReport) error,
 ) error {
@@ -102,7 +101,7 @@ func VerifyAudit(ctx context.Context, cfg config.Config, slug string, known Know
 	}))
 }
 
-// readTrail opens the trail of a store without changing anything in it.
+// readTrail opens a store's trail read-only.
 func readTrail(ctx context.Context, cfg config.Config, st *store.Store) (*audit.Trail, error) {
 	keyring, err := secret.OpenExisting(ctx, st, cfg.KeyPath())
 	if err != nil {
@@ -111,7 +110,7 @@ func readTrail(ctx context.Context, cfg config.Config, st *store.Store) (*audit.
 	return audit.Read(ctx, st, keyring, slog.New(slog.DiscardHandler))
 }
 
-// withoutKey reports on trails that nothing can be said about any more.
+// withoutKey reports on trails that cannot be verified because of the key.
 func withoutKey(ctx context.Context, st *store.Store, trails []trailOf, cause error, each func(AuditReport) error) error {
 	if len(trails) == 0 {
 		return fmt.Errorf("the database %s has no deployment: start the server once with these settings (palisade serve). "+
@@ -154,10 +153,10 @@ func verifyOne(ctx context.Context, trail *audit.Trail, d trailOf, anchors *know
 type trailOf struct {
 	id      int64
 	name    string
-	removed bool // only its trail is left
+	removed bool // the deployment was deleted
 }
 
-// auditTrails lists the deployments that have or should have a trail, those too of which only the trail is left.
+// auditTrails lists the deployments that have or should have a trail, including deleted deployments with a trail.
 func auditTrails(ctx context.Context, st *store.Store, slug string) ([]trailOf, error) {
 	if slug != "" {
 		one, err := access.NewTokens(st).DeploymentBySlug(ctx, slug)
@@ -198,15 +197,15 @@ func auditTrails(ctx context.Context, st *store.Store, slug string) ([]trailOf, 
 	return list, nil
 }
 
-// knownAnchors are what is known from outside of the database.
+// knownAnchors holds the anchors from outside of the database.
 type knownAnchors struct {
 	file   string
 	of     map[int64][]audit.Anchor // by deployment
 	names  map[int64]string
-	forged map[int64][]string // what is wrong with the anchors themselves
+	forged map[int64][]string // errors of the anchors themselves
 }
 
-// readAnchors reads what is known; an anchor without a file is of deployment only.
+// readAnchors reads the known anchors. An anchor without a file belongs to the deployment only.
 func readAnchors(cfg config.Config, trail *audit.Trail, known KnownAudit, only int64) (*knownAnchors, error) {
 	out := &knownAnchors{file: known.File, of: map[int64][]audit.Anchor{}, names: map[int64]string{}, forged: map[int64][]string{}}
 	if known.Anchor.Sequence > 0 {
@@ -254,7 +253,7 @@ func (k *knownAnchors) read(trail *audit.Trail, r io.Reader) error {
 	return nil
 }
 
-// missing reports the deployments that are known and have left nothing.
+// missing reports deployments with an anchor and without any data.
 func (k *knownAnchors) missing(trails []trailOf, each func(AuditReport) error) error {
 	for _, d := range trails {
 		delete(k.names, d.id)
@@ -268,11 +267,10 @@ func (k *knownAnchors) missing(trails []trailOf, each func(AuditReport) error) e
 	return nil
 }
 
-// BeginAudit makes, each with an entry of its own, the records by which an emptied trail is told from a new one, where
-// they are missing, and the key of the trails if that is missing, too. It returns the slugs of the deployments that got
-// a record.
+// BeginAudit creates missing trail records, each with an audit entry, and the key of the trails if it is missing too.
+// The record distinguishes an emptied trail from a new one. It returns the slugs of the deployments that got a record.
 func BeginAudit(ctx context.Context, cfg config.Config) (begun []string, err error) {
-	err = apierr.Plain(withCurrent(ctx, cfg, func(st *store.Store) error { // there may be no trail yet that operate could write to
+	err = apierr.Plain(withCurrent(ctx, cfg, func(st *store.Store) error { // operate cannot be used: there may be no trail to write to yet
 		keyring, err := secret.OpenExisting(ctx, st, cfg.KeyPath())
 		if err != nil {
 			return err
@@ -292,7 +290,7 @@ func BeginAudit(ctx context.Context, cfg config.Config) (begun []string, err err
 	return begun, err
 }
 
-// AnchorAudit returns the ends of the audit trails of all deployments, or of one, each as a line of NDJSON.
+// AnchorAudit returns the chain heads of all deployments, or of one, each as a line of NDJSON.
 func AnchorAudit(ctx context.Context, cfg config.Config, slug string, each func(line []byte) error) error {
 	return apierr.Plain(withStore(ctx, cfg, func(st *store.Store) error {
 		trails, err := auditTrails(ctx, st, slug)

@@ -22,45 +22,45 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// BackupReport is a backup that was made.
+// BackupReport is the result of a backup.
 type BackupReport struct {
 	File     string
 	Database string
-	KeyFile  string // which is not in the backup
+	KeyFile  string // not part of the backup
 	Size     int64  // bytes
 	Findings int64
 }
 
-// RestoreRequest says what to restore.
+// RestoreRequest selects the backup to restore.
 type RestoreRequest struct {
-	// File is a backup.
+	// File is the backup file.
 	File string
-	// Force replaces a database that is there, which is kept under another name.
+	// Force replaces an existing database, which is kept under another name.
 	Force bool
-	// AcceptBrokenAudit restores a backup although somebody has changed its audit trail.
+	// AcceptBrokenAudit restores a backup with a damaged audit trail.
 	AcceptBrokenAudit bool
 }
 
-// RestoreReport is what became of a restore.
+// RestoreReport is the result of a restore.
 type RestoreReport struct {
-	// Restored is false when the audit trail of the backup is broken; then nothing was changed.
+	// Restored is false if the audit trail of the backup is broken; then nothing was changed.
 	Restored bool
 	Database string
-	// Kept is where the database that was there is now; empty when there was none.
+	// Kept is the path of the replaced database; empty if there was none.
 	Kept     string
 	Size     int64 // bytes
 	Findings int64
-	// Migrated are the migrations that the backup lacked and now has.
+	// Migrated are the migrations applied to the backup.
 	Migrated []MigrationStatus
 	Audit    []AuditReport
 }
 
-// ErrPostgres says that a command is for SQLite only; the text says what to use.
+// ErrPostgres: the command is for SQLite only. The text says what to use instead.
 var ErrPostgres = errors.New("the database is PostgreSQL, which brings better tools")
 
-// Backup copies the SQLite database of a configuration into a new file while servers work on it: everything that was
-// acknowledged before the call is in it, and of what comes later whole transactions or nothing. Progress is told how
-// many pages are done.
+// Backup copies the SQLite database of a configuration into a new file while servers run. It contains all transactions
+// acknowledged before the call, and later transactions completely or not at all. progress gets the number of copied
+// pages.
 func Backup(ctx context.Context, cfg config.Config, file string, progress func(done, total int64)) (BackupReport, error) {
 	if cfg.Database != "" {
 		return BackupReport{}, postgresCommands(cfg, file)
@@ -77,9 +77,8 @@ func Backup(ctx context.Context, cfg config.Config, file string, progress func(d
 	}, nil
 }
 
-// Restore puts a backup into the data directory of a configuration, on which no server may run, after it has checked
-// the file, its schema and its audit trail. A backup of an older version is brought up to date; the file itself is only
-// read.
+// Restore restores a backup into the data directory of a configuration, which no server may use. It verifies the file,
+// its schema and its audit trail first. An older backup is migrated; the backup file is only read.
 func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progress func(deployment string, entries int64)) (report RestoreReport, err error) {
 	if cfg.Database != "" {
 		return RestoreReport{}, postgresCommands(cfg, req.File)
@@ -90,7 +89,7 @@ func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progres
 	if _, err := os.Stat(cfg.Data); errors.Is(err, fs.ErrNotExist) {
 		defer func() {
 			if !report.Restored {
-				_ = os.Remove(cfg.Data) // as it was
+				_ = os.Remove(cfg.Data) // as before
 			}
 		}()
 	}
@@ -101,7 +100,7 @@ func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progres
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	staged := cfg
 	staged.Data, staged.KeyFile = dir, cfg.KeyPath()
-	staged.AuditAnchor = "" // a backup is older than what is known; only the operator can tell whether that is meant
+	staged.AuditAnchor = "" // a backup is older than its anchors; only the operator knows whether that is intended
 	report.Database = cfg.SQLitePath()
 	if report.Migrated, err = Migrate(ctx, staged); err != nil {
 		return RestoreReport{}, err
@@ -117,7 +116,7 @@ func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progres
 	}
 	op := operation{method: "restore", homes: ofAll, request: map[string]any{"file": req.File, "force": req.Force, "accept_broken_audit": req.AcceptBrokenAudit}}
 	err = operate(ctx, staged, op, func(context.Context, *store.Store, *secret.Keyring) error { return nil })
-	// What the operator accepts may be a trail that nobody can write to any more.
+	// If the operator accepts it, the trail may be one that cannot be written to any more.
 	accepted := !whole && (errors.Is(err, audit.ErrNoKey) || errors.Is(err, audit.ErrKey) || errors.Is(err, errNoHome))
 	if err != nil && !accepted {
 		return RestoreReport{}, fmt.Errorf("record the restore in the audit trail: %w", err)
@@ -138,8 +137,8 @@ func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progres
 	return report, nil
 }
 
-// postgresCommands says how to back up the database of a configuration and to restore it. The password is not in the
-// command lines: PostgreSQL's tools read it from ~/.pgpass or PGPASSWORD.
+// postgresCommands returns an error with the backup and restore commands for a PostgreSQL configuration. They do not
+// contain the password: the tools read it from ~/.pgpass or PGPASSWORD.
 func postgresCommands(cfg config.Config, file string) error {
 	config, err := pgx.ParseConfig(cfg.Database)
 	if err != nil {
@@ -147,7 +146,7 @@ func postgresCommands(cfg config.Config, file string) error {
 	}
 	u, err := url.Parse(cfg.Database)
 	if err != nil {
-		return errors.New("database: not a PostgreSQL URL; want postgres://user:password@host:5432/name") // the text of err may hold the password
+		return errors.New("database: not a PostgreSQL URL; want postgres://user:password@host:5432/name") // the text of err may contain the password
 	}
 	u.User = url.User(config.User)
 	u.RawQuery = toolParameters(u.Query()).Encode()
@@ -162,7 +161,7 @@ func postgresCommands(cfg config.Config, file string) error {
 Keep %[4]s apart from the backups: credentials and the audit trail are sealed with it`, ErrPostgres, quoteShell(file), u.String(), quoteShell(cfg.KeyPath()))
 }
 
-// toolParameters are those of a URL's parameters that PostgreSQL's own tools know, too, and that hold no secret.
+// toolParameters selects the URL parameters that PostgreSQL's tools support and that contain no secret.
 func toolParameters(all url.Values) url.Values {
 	known := []string{"host", "port", "dbname", "user", "passfile", "service", "servicefile", "connect_timeout", "target_session_attrs"}
 	maps.DeleteFunc(all, func(name string, _ []string) bool {
@@ -171,7 +170,7 @@ func toolParameters(all url.Values) url.Values {
 	return all
 }
 
-// quoteShell quotes a path for a shell where it must be.
+// quoteShell quotes a path for a shell if needed.
 func quoteShell(path string) string {
 	if path != "" && !strings.ContainsFunc(path, func(r rune) bool {
 		return !strings.ContainsRune("/.-_", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)

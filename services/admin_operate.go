@@ -21,19 +21,19 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// operation is what a command is about to do to the store, for the audit trail.
+// operation describes a command for the audit trail.
 type operation struct {
-	// method is what entries call it, such as token.create.
+	// method is the method in entries, such as token.create.
 	method string
-	// request is what the command was told; no secrets.
+	// request holds the arguments, without secrets.
 	request map[string]any
-	// homes are the deployments that get an entry where the command names no deployment for what it changes.
+	// homes returns the deployments that get an entry for changes that belong to no deployment.
 	homes func(ctx context.Context, st *store.Store) ([]int64, error)
 }
 
-// operate runs a command that changes the store beside the server. It is the only way to do so: the key must be there
-// and fit, before anything is written, and every transaction of fn gets an entry of the audit trail, whether fn thinks
-// of it (audit.Change) or not. A command that changed nothing, but succeeded, has one, too.
+// operate runs a command that changes the store without the server. It is the only way to do so. The key must exist and
+// match before anything is written. Each transaction of fn gets an audit entry, with or without audit.Change. A
+// successful command without changes gets an entry too.
 func operate(ctx context.Context, cfg config.Config, op operation, fn func(ctx context.Context, st *store.Store, keyring *secret.Keyring) error) error {
 	return apierr.Plain(withCurrent(ctx, cfg, func(st *store.Store) error {
 		homes, err := op.homes(ctx, st)
@@ -65,17 +65,17 @@ func operate(ctx context.Context, cfg config.Config, op operation, fn func(ctx c
 	}))
 }
 
-// errNoHome is a database without a trail that an entry could go to.
+// errNoHome: the database has no trail that an entry could go to.
 var errNoHome = errors.New("no deployment")
 
-// call describes the command for its entries.
+// call describes the command in its entries.
 func (op operation) call() (audit.Call, error) {
 	request, err := structpb.NewStruct(op.request)
-	host, _ := os.Hostname() // without a name it is left out
+	host, _ := os.Hostname() // omitted if unknown
 	return audit.Call{Actor: audit.Actor{Kind: audit.KindOperator, Name: operator()}, Method: op.method, Remote: host, Request: request}, err
 }
 
-// operator is the account of the machine that runs the command, as far as it says.
+// operator is the name of the operating system account that runs the command, if known.
 func operator() string {
 	name := "operator"
 	if account, err := user.Current(); err == nil && account.Username != "" {
@@ -87,10 +87,10 @@ func operator() string {
 	return name
 }
 
-// errReads is a fault of a command that was to read only.
+// errReads: a read-only command tried to write.
 var errReads = errors.New("this command changes the database, and leaves no entry in the audit trail: it has to be run by operate")
 
-// withStore runs fn, which only reads, on the open database, whose schema must be up to date.
+// withStore runs a read-only fn on the open database, which must have the current schema.
 func withStore(ctx context.Context, cfg config.Config, fn func(*store.Store) error) error {
 	return withCurrent(ctx, cfg, func(st *store.Store) error {
 		st.Guard(func(context.Context) error { return errReads })
@@ -98,7 +98,7 @@ func withStore(ctx context.Context, cfg config.Config, fn func(*store.Store) err
 	})
 }
 
-// ofSlug are the homes of a command for one deployment.
+// ofSlug returns the homes of a command for one deployment.
 func ofSlug(slug string) func(context.Context, *store.Store) ([]int64, error) {
 	return func(ctx context.Context, st *store.Store) ([]int64, error) {
 		row, err := access.NewTokens(st).DeploymentBySlug(ctx, slug)
@@ -109,12 +109,12 @@ func ofSlug(slug string) func(context.Context, *store.Store) ([]int64, error) {
 	}
 }
 
-// ofAll are the homes of a command for the whole server.
+// ofAll returns the homes of a command for the whole server.
 func ofAll(ctx context.Context, st *store.Store) ([]int64, error) {
 	return st.Reader.Deployment.Query().Order(ent.Asc(deployment.FieldID)).IDs(tenant.System(ctx))
 }
 
-// ofUser are the homes of a command for one user: the deployments that the user is a member of, or else the first one.
+// ofUser returns the homes of a command for one user: the user's deployments, or else the first deployment.
 func ofUser(email string) func(context.Context, *store.Store) ([]int64, error) {
 	return func(ctx context.Context, st *store.Store) ([]int64, error) {
 		if ids, err := access.DeploymentsOf(ctx, st, email); err != nil || len(ids) > 0 {

@@ -22,15 +22,14 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// writeOf is a command that forgets the audit trail.
+// writeOf is a command that does not write an audit entry.
 func writeOf(ctx context.Context, st *store.Store) error {
 	return st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		return tx.Deployment.Update().SetName("Changed").Exec(ctx)
 	})
 }
 
-// A command that changes the store without a word to the audit trail leaves an entry all the same; one that is not run
-// by operate cannot change it.
+// A command that does not write an audit entry gets one from operate. Outside of operate it cannot change the store.
 func TestCommandThatForgetsTheTrail(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
 	apitest.StartConfigured(t, cfg)
@@ -76,14 +75,15 @@ func TestCommandThatForgetsTheTrail(t *testing.T) {
 	}
 }
 
-// openers are the functions of this package that may open a database, and why each may do without operate.
+// openers are the functions of this package that may open a database, with the functions that may call them and why
+// these do not need operate.
 var openers = map[string][]string{
-	"openStore":    {"openExisting", "Migrate", "checkStore", "openMigrated"}, // the schema; the doctor, which takes back what it tries; the server
+	"openStore":    {"openExisting", "Migrate", "checkStore", "openMigrated"}, // the schema; the doctor, which rolls back its test writes; the server
 	"openExisting": {"withCurrent", "MigrationStatuses"},
-	"withCurrent":  {"withStore", "operate", "BeginAudit"}, // the last has no trail yet that operate could write to; see audit.BeginTrails
+	"withCurrent":  {"withStore", "operate", "BeginAudit"}, // the last one has no trail to write to yet; see audit.BeginTrails
 }
 
-// A new command that opens the store by a way of its own would write what no entry tells of.
+// A new command that opens the store in another way could write without audit entries.
 func TestCommandsOpenTheStoreByOperate(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

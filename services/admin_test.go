@@ -31,7 +31,7 @@ func TestTokensOfTheCommandLine(t *testing.T) {
 	if code, body := apitest.Get(t, http.DefaultClient, url, value); code != http.StatusOK {
 		t.Errorf("with the new token: %d %s", code, body)
 	}
-	// Of a running server, by another process: it holds from the next request on.
+	// Another process revokes a token of the running server: it takes effect at the next request.
 	if err := RevokeToken(ctx, cfg, "default", made.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestTokenErrorsArePlain(t *testing.T) {
 	}
 }
 
-// Without a role a token gets the least with which its scopes are of use, whatever new members of the deployment get.
+// Without a role a token gets the lowest role that can use its scopes, independent of the deployment's default role.
 func TestTokenWithoutRole(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
 	ctx := t.Context()
@@ -97,7 +97,7 @@ func TestTokenWithoutRole(t *testing.T) {
 	}
 }
 
-// A token that the command mints is good for the server whatever address that listens on, also after it moved.
+// A token minted by the command is valid for the server at any listen address, also after a change.
 func TestUserTokensOfTheCommandLine(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
 	ctx := t.Context()

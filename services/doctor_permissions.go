@@ -7,8 +7,7 @@ import (
 	"github.com/palisade/palisade/services/internal/server"
 )
 
-// checkPermissions looks for files with which other users of this machine get at what the server keeps. The key file is
-// not among them: checkKey says so.
+// checkPermissions finds files that other users of this machine can access. checkKey checks the key file.
 func checkPermissions(cfg config.Config) []Check {
 	const fine = "file permissions"
 	if runtime.GOOS == "windows" {

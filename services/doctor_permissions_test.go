@@ -11,8 +11,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// What other users of the machine could read or change is a finding of the doctor and a warning at the start; the
-// server serves all the same.
+// Files that other users of the machine can access are a finding of the doctor and a warning at the start; the server
+// still starts.
 func TestPermissionsThatAreTooWide(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no modes")

@@ -22,7 +22,7 @@ import (
 	"github.com/palisade/palisade/services/workflows"
 )
 
-// Domains is the one list of what a server serves and does.
+// Domains lists all domains of a server.
 var Domains = []server.Domain{
 	platform.Register,
 	supplychain.Register,
@@ -41,12 +41,12 @@ var Domains = []server.Domain{
 	exportAnchors,
 }
 
-// Start starts a server of all domains; see [server.Start].
+// Start starts a server with all domains; see [server.Start].
 func Start(ctx context.Context, cfg config.Config, stderr io.Writer) (*server.Server, error) {
 	return server.Start(ctx, cfg, stderr, Domains)
 }
 
-// Run serves all domains; see [server.Run].
+// Run runs a server with all domains; see [server.Run].
 func Run(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	return server.Run(ctx, cfg, stderr, Domains)
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// filling stores the same number of rows in every table of a tenant, made from the schema alone, so that a new table
-// has rows as soon as it exists. Row i of each table has the id base+i and belongs to row i of all others; every second
-// row belongs to row 1 instead by the first of its references, so that row 1 has many of everything.
+// filling inserts the same number of rows into each tenant table, generated from the schema, so that new tables are
+// included. Row i of each table has the id base+i and references row i of the other tables. The first reference of each
+// second row is row 1 instead, so that row 1 has many dependents.
 type filling struct {
 	server *apitest.Server
 	tenant apitest.Tenant
@@ -28,11 +28,11 @@ type filling struct {
 	admin  string // a JSON Web Token of an administrator
 }
 
-// unfilled are the tables that the server alone fills.
+// unfilled are the tables that only the server fills.
 var unfilled = []string{"deployments", "settings", "signing_keys", "audit_heads"}
 
-// words are the values of columns that hold one of few words, by table and column or by column. Nothing is due: the
-// background work of the server has nothing to do with these rows.
+// words are the values of columns with a fixed set of words, by table and column or by column. Nothing is due, so
+// background work ignores these rows.
 var words = map[string]string{
 	"actor_kind": "user", "ecosystem": "npm", "product": "sast", "scm_type": "SCM_TYPE_GITHUB", "severity": "high", "transitivity": "direct",
 	"agentic_issues.detection_state": "detected", "agentic_issues.triage_state": "open", "agentic_issues.triage_reason": "",
@@ -54,7 +54,7 @@ var words = map[string]string{
 	"workflow_tasks.status": "succeeded",
 }
 
-// also are the columns that may be null and are not here: what is shown of them is looked up elsewhere.
+// also are nullable columns that stay empty, because the displayed values are read elsewhere.
 var also = []string{
 	"agentic_issues.project_id", "ai_memories.project_id", "ai_memories.rule_id", "deliveries.finished_at", "finding_events.scan_id",
 	"findings.file_path", "install_checks.advisory", "projects.latest_scan_at", "scans.completed_at", "scans.unique_id", "workflow_runs.finished_at", "workflow_runs.project_id",
@@ -84,7 +84,7 @@ func newFilling(t *testing.T, s *apitest.Server, slug string, number, rows int64
 	return f
 }
 
-// beginTrail makes the entries what was there before the trail began: others outside of it are not shown.
+// beginTrail starts the audit trail after the entries: other entries outside of it are not shown.
 func (f *filling) beginTrail(t *testing.T) {
 	t.Helper()
 	_, writer := f.server.Store.DB()
@@ -102,9 +102,9 @@ func (f *filling) insert(table *schema.Table) string {
 	columns, values := make([]string, len(table.Columns)), make([]string, len(table.Columns))
 	rows := f.rows
 	if table.Name == "workflows" {
-		rows = min(rows, 100) // of 200 that a deployment may have
+		rows = min(rows, 100) // a deployment may have 200
 	}
-	parent := false // some reference has been row 1's
+	parent := false // whether a reference to row 1 was generated
 	for i, c := range table.Columns {
 		columns[i] = `"` + c.Name + `"`
 		values[i] = f.value(table, c, &parent)
@@ -133,7 +133,7 @@ func (f *filling) value(of *schema.Table, c *schema.Column, parent *bool) string
 	case c.Name == "id":
 		return number
 	case table == "audit_entries" && c.Name == "sequence":
-		return "0" // as entries had it before they were chained
+		return "0" // as before entries were chained
 	case known && c.Type == field.TypeString:
 		return "'" + word + "'"
 	case c.Type == field.TypeString:
@@ -141,7 +141,7 @@ func (f *filling) value(of *schema.Table, c *schema.Column, parent *bool) string
 	case c.Type == field.TypeBool:
 		return "FALSE"
 	case c.Type == field.TypeJSON:
-		return "'null'" // of any type
+		return "'null'" // valid for any type
 	case c.Type == field.TypeBytes:
 		return f.bytes(c.Name, word, number)
 	case c.Name == "version" || c.Name == "position" || c.Name == "number":
@@ -157,17 +157,17 @@ func (f *filling) value(of *schema.Table, c *schema.Column, parent *bool) string
 	case c.Name == "expires_at" || c.Name == "not_before":
 		return fmt.Sprint(store.Now() + 1e12)
 	}
-	return fmt.Sprintf("%d - i", store.Now()) // times, and numbers that nothing depends on
+	return fmt.Sprintf("%d - i", store.Now()) // times, and numbers without dependents
 }
 
-// isKey says that no two rows of a deployment have the same value in a column.
+// isKey reports whether a column's values are unique in a deployment.
 func isKey(table *schema.Table, c *schema.Column) bool {
 	return slices.ContainsFunc(table.Indexes, func(index *schema.Index) bool {
 		return index.Unique && len(index.Columns) <= 2 && slices.Contains(index.Columns, c)
 	})
 }
 
-// bytes are a word or empty messages, but for hashes, which are unique.
+// bytes are a word or empty messages, and unique values for hashes.
 func (f *filling) bytes(name, word, number string) string {
 	text := "'" + word + "'"
 	if strings.Contains(name, "hash") || name == "digest" {
@@ -179,7 +179,7 @@ func (f *filling) bytes(name, word, number string) string {
 	return "CAST(" + text + " AS BLOB)"
 }
 
-// ids are those of all rows of any table, as a list in JSON.
+// ids are the ids of all rows of any table, as a JSON list.
 func (f *filling) ids() string {
 	list := make([]string, f.rows)
 	for i := range list {

@@ -7,5 +7,5 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestMain: these tests are about the whole server.
+// TestMain registers all domains: these tests use the whole server.
 func TestMain(m *testing.M) { apitest.Main(m, services.Domains...) }

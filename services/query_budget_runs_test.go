@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// branching has many tasks at a time, which this test does.
+// branching has many concurrent tasks, which this test performs.
 const branching = `
 name: branching
 targetType: deployment
@@ -24,7 +24,7 @@ steps:
   - {name: end, with: {output: "${{ steps.all.output }}"}}
 `
 
-// finds stores the issues it is told, and ends when this test does its last task.
+// finds stores the issues in its input, and ends when this test completes its last task.
 const finds = `
 name: finding
 targetType: deployment
@@ -35,21 +35,21 @@ steps:
   - {name: end, uses: external, with: {payload: 1}}
 `
 
-// claim is a task that this test does.
+// claim is a task that this test performs.
 type claim struct {
 	flows  *flows
 	TaskID string
 	Token  string `json:"claimToken"`
 }
 
-// target and body are those of a request about the task.
+// target and body build a request about the task.
 func (c claim) target(verb string) string { return c.flows.jobs("tasks/" + c.TaskID + "/" + verb) }
 
 func (c claim) body(more string) string { return `{"claimToken":"` + c.Token + `"` + more + `}` }
 
 const succeeded = `,"result":"WORKFLOW_TASK_RESULT_SUCCEEDED","output":1`
 
-// spendComplete ends the task, with a look at what it costs.
+// spendComplete completes the task and records the cost.
 func (c claim) spendComplete(t *testing.T, what string) {
 	t.Helper()
 	c.flows.spend(t, workflowsv1.WorkflowTasksService_CompleteWorkflowTask_FullMethodName, what, http.MethodPost, c.target("complete"), c.body(succeeded), nil)
@@ -76,7 +76,7 @@ func (f *flows) publish(t *testing.T, definition string) {
 	f.do(t, http.MethodPut, f.jobs("registry"), string(body), nil)
 }
 
-// claims takes tasks as soon as they are there.
+// claims claims tasks as soon as they are available.
 func (f *flows) claims(t *testing.T, number int64) (list []claim) {
 	t.Helper()
 	apitest.Eventually(t, "the tasks are claimed", func() bool {
@@ -91,7 +91,7 @@ func (f *flows) claims(t *testing.T, number int64) (list []claim) {
 	return list
 }
 
-// branches does a run with many branches, of which the first and the last are looked at, and begins it again.
+// branches performs a run with many branches, records the cost of the first and the last branch, and retries the run.
 func (f *flows) branches(t *testing.T) {
 	f.publish(t, strings.Replace(branching, "ITEMS", f.each("#", ", "), 1))
 	var run job
@@ -121,7 +121,7 @@ func (f *flows) branches(t *testing.T) {
 		f.jobs("jobs/id/"+run.Summary.JobID+"/cancel"), "{}", nil)
 }
 
-// issues does runs that find many issues, that do not find them any more, and that are cancelled when they have found
+// issues performs runs that find many issues, runs that no longer find them, and runs that are canceled after finding
 // them.
 func (f *flows) issues(t *testing.T) {
 	f.publish(t, finds)

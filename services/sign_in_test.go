@@ -24,7 +24,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// idProvider is an OpenID Connect issuer on this machine. It returns its URL and a maker of ID tokens.
+// idProvider is a local OpenID Connect issuer. It returns its URL and a function that issues ID tokens.
 func idProvider(t *testing.T) (issuer string, idToken func(claims map[string]any) string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -54,7 +54,8 @@ func idProvider(t *testing.T) (issuer string, idToken func(claims map[string]any
 	}
 }
 
-// Whom an identity provider knows gets in only as the settings say, over both wires, and takes over nobody.
+// A user of the identity provider can sign in only as the settings allow, over HTTP and gRPC, and cannot take over
+// another user.
 func TestSignIn(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		issuer, idToken := idProvider(t)
@@ -96,7 +97,7 @@ func TestSignIn(t *testing.T) {
 	})
 }
 
-// The settings of the two other ways in reach the sign-in.
+// The settings of the two other sign-in methods take effect.
 func TestSignInByClaimAndDomain(t *testing.T) {
 	issuer, idToken := idProvider(t)
 	for name, c := range map[string]struct {
@@ -132,7 +133,7 @@ func TestSignInByClaimAndDomain(t *testing.T) {
 	}
 }
 
-// checkLinking moves alice from one identity to another, as who runs the server.
+// checkLinking moves alice from one identity to another with the operator's commands.
 func checkLinking(t *testing.T, s *apitest.Server, first, second string) {
 	t.Helper()
 	ctx, cfg := t.Context(), s.Config

@@ -26,31 +26,30 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// marker is a text that stands in every column of text of a project, and of all that belongs to it: the number is the
-// project's.
+// marker is a text in each string column of a project and its data. It contains the project's number.
 var marker = regexp.MustCompile(`mark-p(\d+)-`)
 
-// teamWorld is a tenant with the projects of two teams, 1 and 3, and projects in no team. Every row of a project
-// carries its marker, by the schema alone, so that a new table is in the world as soon as it exists.
+// teamWorld is a tenant with the projects of two teams, 1 and 3, and projects without a team. Each row of a project has
+// its marker, generated from the schema, so that new tables are included.
 type teamWorld struct {
 	*filling
 	callers []*teamCaller
 }
 
-// teamCaller is who calls, with the numbers of the projects that the model lets the caller see.
+// teamCaller is a caller with the numbers of the projects that are visible according to the model.
 type teamCaller struct {
 	name, jwt, token string
 	all              bool
 	sees             []int64
-	answered         map[string]bool // the RPCs that did not refuse each request
+	answered         map[string]bool // the RPCs that accepted a request
 }
 
 func (w *teamWorld) visible(c *teamCaller, projectID int64) bool {
 	return c.all || slices.Contains(c.sees, projectID-w.base)
 }
 
-// TestTeamSweep calls every RPC as everybody about the projects of each team and of none: no answer, and no error,
-// holds a marker of a project that the model hides from the caller, but for what the request itself said.
+// TestTeamSweep calls each RPC as each caller about the projects of each team and of none. No answer and no error may
+// contain the marker of a project that is hidden from the caller, unless the request contained it.
 func TestTeamSweep(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -62,7 +61,7 @@ func TestTeamSweep(t *testing.T) {
 			}
 			for _, c := range w.callers {
 				if c.all && !onlyReads(rpc) {
-					continue // an administrator may do away with what the others are to see
+					continue // an administrator could delete objects that the others must see
 				}
 				for _, row := range []int64{1, 3, 5} {
 					w.try(t, rpc, c, row)
@@ -71,14 +70,14 @@ func TestTeamSweep(t *testing.T) {
 		}
 		w.control(t)
 		for _, c := range w.callers {
-			if len(c.answered) < 70 { // else nothing would be compared
+			if len(c.answered) < 70 { // otherwise nothing would be compared
 				t.Errorf("%s was answered by %d RPCs only", c.name, len(c.answered))
 			}
 		}
 	})
 }
 
-// try sends the request of an RPC about one row, and for reads the one that names nothing.
+// try sends an RPC's request about one row, and for reads also a request without names.
 func (w *teamWorld) try(t *testing.T, rpc operation, c *teamCaller, row int64) {
 	t.Helper()
 	of := *w.filling
@@ -148,7 +147,7 @@ func (w *teamWorld) send(t *testing.T, rpc operation, c *teamCaller, request pro
 	return status.Convert(w.server.Conn.Invoke(ctx, rpc.name, request, response)), response
 }
 
-// control fails when the sweep has lost its way: the list of projects is the model's, neither less nor more.
+// control checks the sweep itself: the list of projects equals the model.
 func (w *teamWorld) control(t *testing.T) {
 	t.Helper()
 	for _, c := range w.callers {
@@ -221,7 +220,7 @@ func newTeamWorld(t *testing.T, s *apitest.Server) *teamWorld {
 	return w
 }
 
-// marks are the statements that write the marker of its project into every row.
+// marks are the statements that write the marker of its project into each row.
 func (w *teamWorld) marks() (list []string) {
 	for _, table := range migrate.Tables {
 		project := ""

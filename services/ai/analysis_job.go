@@ -24,17 +24,17 @@ import (
 )
 
 const (
-	// analysisAttempts spread over about a quarter of an hour.
+	// analysisAttempts span about a quarter of an hour.
 	analysisAttempts = 6
-	// maxError is how long the stored text of an error is, in runes.
+	// maxError is the maximum length of a stored error, in runes.
 	maxError = 300
-	// contextLines is how many lines on either side of a match a model sees where the code can be read.
+	// contextLines is the number of lines before and after a match in the prompt, if the code can be read.
 	contextLines = 40
-	// endTimeout is for storing how something ended.
+	// endTimeout applies to storing the final state.
 	endTimeout = 30 * time.Second
 )
 
-// Background is what this package does when nobody waits.
+// Background returns the background work of this package.
 func (a *Assistant) Background(log *slog.Logger) jobs.Work {
 	return jobs.Work{
 		Register: func(to *river.Workers) {
@@ -47,17 +47,17 @@ func (a *Assistant) Background(log *slog.Logger) jobs.Work {
 	}
 }
 
-// analysisArgs order one analysis.
+// analysisArgs is the job of one analysis.
 type analysisArgs struct {
 	DeploymentID int64 `json:"deployment_id"`
 	AnalysisID   int64 `json:"analysis_id"`
 	Verdict      bool  `json:"verdict,omitempty"`
 	Guidance     bool  `json:"guidance,omitempty"`
 	Tags         bool  `json:"tags,omitempty"`
-	// Memory is tried out; MemoryID is 0 when it is not stored.
+	// Memory is the trial memory; MemoryID is 0 if it is not stored.
 	Memory   string `json:"memory,omitempty"`
 	MemoryID int64  `json:"memory_id,omitempty"`
-	// Round is the analysis's while this job makes it.
+	// Round identifies this job's turn at the analysis.
 	Round int32 `json:"round,omitempty"`
 }
 
@@ -70,8 +70,8 @@ func (a analysisArgs) parts() prompt.Parts {
 // Kind is the name in the queue.
 func (analysisArgs) Kind() string { return "ai_analysis" }
 
-// InsertOpts name the queue and bound the tries. A thousand analyses keep no fix waiting, which is only in flight for
-// so long.
+// InsertOpts sets the queue and the maximum number of attempts. The priority is below fixes, because a fix is in flight
+// for a limited time only.
 func (analysisArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: queue, MaxAttempts: analysisAttempts, Priority: river.PriorityDefault + 1}
 }
@@ -82,10 +82,10 @@ type analysisWorker struct {
 	log *slog.Logger
 }
 
-// Timeout is for one run.
+// Timeout applies to one run.
 func (w *analysisWorker) Timeout(*river.Job[analysisArgs]) time.Duration { return jobTimeout }
 
-// Work asks the model and stores what it says. An analysis that has ended is not made again.
+// Work asks the model and stores the answer. It does nothing if the analysis has ended.
 func (w *analysisWorker) Work(ctx context.Context, job *river.Job[analysisArgs]) error {
 	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
 	row, err := w.store.Reader.AiAnalysis.Get(ctx, job.Args.AnalysisID)
@@ -95,8 +95,8 @@ func (w *analysisWorker) Work(ctx context.Context, job *river.Job[analysisArgs])
 	if err != nil {
 		return err
 	}
-	kept, release, err := w.hold(ctx, func(ctx context.Context, tx *ent.Tx, until int64) (int, error) {
-		return own(tx, row.ID, job.Args.Round).SetLeaseUntil(until).Save(ctx)
+	kept, release, err := w.holdLease(ctx, func(ctx context.Context, tx *ent.Tx, until int64) (int, error) {
+		return runningAnalysis(tx, row.ID, job.Args.Round).SetLeaseUntil(until).Save(ctx)
 	})
 	if errors.Is(err, errLost) {
 		return nil
@@ -112,48 +112,48 @@ func (w *analysisWorker) Work(ctx context.Context, job *river.Job[analysisArgs])
 	found, err := w.analyse(kept, row, job.Args)
 	found.took = time.Since(begun)
 	if err == nil {
-		err = w.keep(ctx, job, row, found)
+		err = w.storeResult(ctx, job, row, found)
 	}
 	if errors.Is(context.Cause(kept), errLost) {
-		return river.JobSnooze(leaseTime) // to see whether another has it
+		return river.JobSnooze(leaseTime) // check later whether the other worker finished
 	}
 	return w.end(ctx, job, row, found, err)
 }
 
-// own is an update of an analysis that does nothing when it has ended or another job makes it.
-func own(tx *ent.Tx, id int64, round int32) *ent.AiAnalysisUpdate {
+// runningAnalysis updates an analysis only if it has not ended and this job's round is current.
+func runningAnalysis(tx *ent.Tx, id int64, round int32) *ent.AiAnalysisUpdate {
 	return tx.AiAnalysis.Update().Where(aianalysis.ID(id), aianalysis.Status(pending), aianalysis.Round(round))
 }
 
-// end decides what an error means: another try, or the end of the analysis.
+// end handles an error: retry, or end the analysis.
 func (w *analysisWorker) end(ctx context.Context, job *river.Job[analysisArgs], row *ent.AiAnalysis, found analysed, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(ctx.Err(), context.Canceled):
-		return river.JobSnooze(time.Second) // the server stops; that is no try
-	case !final(err) && job.Attempt < job.MaxAttempts:
+		return river.JobSnooze(time.Second) // the server stops: does not count as an attempt
+	case !isFinal(err) && job.Attempt < job.MaxAttempts:
 		return err
 	}
 	text := errorText(err)
 	w.log.InfoContext(ctx, "an analysis has failed", "analysis_id", row.ID, "finding_id", row.FindingID, "error", text)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout) // the time of the job may be what is up
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout) // the job's own context may have timed out
 	defer cancel()
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		_, err := found.ended(own(tx, row.ID, job.Args.Round)).SetStatus(failed).SetError(text).Save(ctx)
+		_, err := found.ended(runningAnalysis(tx, row.ID, job.Args.Round)).SetStatus(failed).SetError(text).Save(ctx)
 		return err
 	})
 }
 
-// final reports whether trying again is of no use.
-func final(err error) bool {
+// isFinal reports whether retrying is of no use.
+func isFinal(err error) bool {
 	var hosts *host.Error
 	return llm.IsPermanent(err) || ent.IsNotFound(err) || errors.Is(err, prompt.ErrAnswer) || errors.Is(err, prompt.ErrNoFix) ||
-		errors.Is(err, errDied) || errors.Is(err, errOff) || errors.As(err, &hosts) && !passing(err)
+		errors.Is(err, errDied) || errors.Is(err, errOff) || errors.As(err, &hosts) && !isTemporary(err)
 }
 
-// errorText is what is stored of an error, for people: only texts that were written to be shown. They hold no code and
-// no prompt.
+// errorText is the stored text of an error. Only texts written for people are stored; they contain no code and no
+// prompt.
 func errorText(err error) string {
 	var hosts *host.Error
 	switch {
@@ -168,7 +168,7 @@ func errorText(err error) string {
 	return "the model did not answer, however often it was asked"
 }
 
-// analysed is what came of asking.
+// analysed is the result of an analysis.
 type analysed struct {
 	verdict string
 	result  *storev1.AiResult
@@ -178,14 +178,14 @@ type analysed struct {
 
 // analyse asks the model.
 func (w *analysisWorker) analyse(ctx context.Context, row *ent.AiAnalysis, args analysisArgs) (found analysed, err error) {
-	if err := w.permitted(ctx, wanted(args.parts())...); err != nil {
+	if err := w.checkAllowed(ctx, usesOf(args.parts())...); err != nil {
 		return found, err
 	}
 	s, err := w.subject(ctx, row.FindingID)
 	if err != nil {
 		return found, err
 	}
-	about := s.facts()
+	about := s.promptFinding()
 	if about.Code, about.Around, err = w.code(ctx, s); err != nil {
 		return found, err
 	}
@@ -194,7 +194,7 @@ func (w *analysisWorker) analyse(ctx context.Context, row *ent.AiAnalysis, args 
 		return found, err
 	}
 	if args.Memory != "" {
-		memories = tryOut(memories, prompt.Memory{ID: args.MemoryID, Content: args.Memory})
+		memories = withTrialMemory(memories, prompt.Memory{ID: args.MemoryID, Content: args.Memory})
 	}
 	parts := args.parts()
 	q := prompt.Analysis(about, parts, memories)
@@ -206,8 +206,8 @@ func (w *analysisWorker) analyse(ctx context.Context, row *ent.AiAnalysis, args 
 	return found, err
 }
 
-// tryOut puts a memory first, in the place of the stored one of its id.
-func tryOut(memories []prompt.Memory, memory prompt.Memory) []prompt.Memory {
+// withTrialMemory puts a trial memory first and removes the stored one with its id.
+func withTrialMemory(memories []prompt.Memory, memory prompt.Memory) []prompt.Memory {
 	out := []prompt.Memory{memory}
 	for _, m := range memories {
 		if m.ID != memory.ID {
@@ -217,8 +217,8 @@ func tryOut(memories []prompt.Memory, memory prompt.Memory) []prompt.Memory {
 	return out
 }
 
-// code is what a model sees of the code: the stored lines and, where a connection may read it, what is around them.
-// Only a finding without stored lines depends on the host.
+// code returns the code for the prompt: the stored lines and, if a connection can read the file, the lines around them.
+// Only a finding without stored lines needs the host.
 func (a *Assistant) code(ctx context.Context, s *subject) (code, around string, err error) {
 	code = s.content.GetSnippet()
 	at := s.content.GetLocation()
@@ -230,13 +230,13 @@ func (a *Assistant) code(ctx context.Context, s *subject) (code, around string, 
 	if err != nil {
 		return "", "", err
 	}
-	if why := a.unreadable(configs, s.project, s.content); why.reason != aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_UNSPECIFIED {
+	if why := a.whyUnreadable(configs, s.project, s.content); why.reason != aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_UNSPECIFIED {
 		if needed {
 			return "", "", &host.Error{Kind: host.Forbidden, Text: why.text}
 		}
 		return code, "", nil
 	}
-	config, repository, _ := a.reach(configs, s.project)
+	config, repository, _ := a.connectionFor(configs, s.project)
 	lines, err := a.file(ctx, config, repository, at.GetFilePath(), s.content.GetCommit())
 	if err != nil {
 		if needed {
@@ -255,21 +255,22 @@ func (a *Assistant) code(ctx context.Context, s *subject) (code, around string, 
 	return code, prompt.Window(lines, first, last, contextLines), nil
 }
 
-// ended sets what an analysis cost.
+// ended sets the cost of an analysis.
 func (f analysed) ended(u *ent.AiAnalysisUpdate) *ent.AiAnalysisUpdate {
 	return u.SetFinishedAt(store.Now()).ClearLeaseUntil().
 		SetDurationMs(f.took.Milliseconds()).SetModel(verdict.Text(f.answer.Model, 200)).SetInputTokens(f.answer.InputTokens).
 		SetOutputTokens(f.answer.OutputTokens).SetCostUsd(f.answer.CostUSD)
 }
 
-// keep stores an analysis and what it means for the finding. A second run of the job finds it ended and does nothing.
-func (w *analysisWorker) keep(ctx context.Context, job *river.Job[analysisArgs], row *ent.AiAnalysis, f analysed) error {
+// storeResult stores an analysis and its effect on the finding. A second run of the job finds it ended and does
+// nothing.
+func (w *analysisWorker) storeResult(ctx context.Context, job *river.Job[analysisArgs], row *ent.AiAnalysis, f analysed) error {
 	encoded, err := proto.Marshal(f.result)
 	if err != nil {
 		return err
 	}
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		n, err := f.ended(own(tx, row.ID, job.Args.Round)).SetStatus(done).SetVerdict(f.verdict).SetResult(encoded).Save(ctx)
+		n, err := f.ended(runningAnalysis(tx, row.ID, job.Args.Round)).SetStatus(done).SetVerdict(f.verdict).SetResult(encoded).Save(ctx)
 		if err != nil || n == 0 {
 			return err
 		}

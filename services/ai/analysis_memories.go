@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// maxMemories is how many memories of a deployment are looked at: the newest.
+	// maxMemories is the maximum number of memories considered, newest first.
 	maxMemories = 5000
-	// memoryBytes is how much of them goes into one prompt.
+	// memoryBytes is the maximum size of memories in one prompt.
 	memoryBytes = 16 << 10
 )
 
-// memories are those that go into the prompt about a finding: for the verdict and, with guidance, for advice and fixes.
+// memories returns the memories for the prompt about a finding: for the verdict and, if guidance is set, for advice and
+// fixes.
 func (a *Assistant) memories(ctx context.Context, s *subject, guidance bool) ([]prompt.Memory, error) {
 	rows, err := a.store.Reader.AiMemory.Query().Where(aimemory.Stage(memory.Live)).Order(ent.Desc(aimemory.FieldID)).Limit(maxMemories).All(ctx)
 	if err != nil || len(rows) == 0 {
@@ -55,7 +56,7 @@ func (a *Assistant) memories(ctx context.Context, s *subject, guidance bool) ([]
 	return out, nil
 }
 
-// addUses records which memories were in the prompt. One that is not stored has no id.
+// addUses records the memories in the prompt. A memory that is not stored has no id.
 func addUses(ctx context.Context, tx *ent.Tx, row *ent.AiAnalysis, result *storev1.AiResult) error {
 	var uses []*ent.AiMemoryUseCreate
 	for _, text := range result.GetMemoryIdsRendered() {
@@ -74,8 +75,8 @@ func addUses(ctx context.Context, tx *ent.Tx, row *ent.AiAnalysis, result *store
 	return nil
 }
 
-// facts are what a model is told about the finding; the code is added where it is asked for.
-func (s *subject) facts() prompt.Finding {
+// promptFinding builds the model's input about the finding, without code.
+func (s *subject) promptFinding() prompt.Finding {
 	at, dependency := s.content.GetLocation(), s.content.GetFoundDependency()
 	f := prompt.Finding{
 		Type: s.IssueType, Severity: s.Severity, Confidence: s.rule.GetConfidence(),

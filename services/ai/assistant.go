@@ -1,8 +1,8 @@
-// Package ai has findings analysed and fixed by a language model: AI tasks (contract operations 12 and 13), fix jobs,
-// autofix, and what people think of verdicts.
+// Package ai analyses and fixes findings with a language model: AI tasks (contract operations 12 and 13), fix jobs,
+// autofix, and feedback on verdicts.
 //
-// A call stores what it orders and enqueues one job for each finding, in one transaction; the jobs ask the model. What
-// the model answers is data: prompt reads it, and package findings/verdict decides what it may change.
+// A request stores its orders and enqueues one job per finding in one transaction. The jobs ask the model. An answer is
+// untrusted data: package prompt parses it, and package findings/verdict decides what it may change.
 package ai
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/palisade/palisade/services/scm/host"
 )
 
-// Assistant is what the service groups of this package and their jobs share.
+// Assistant holds the shared dependencies of this package's services and jobs.
 type Assistant struct {
 	store   *store.Store
 	models  *llm.Provider
@@ -33,13 +33,12 @@ type Assistant struct {
 	monthly int64
 }
 
-// NewAssistant asks the provider's model. monthly is how many analyses a deployment may ask for in a calendar month
-// (UTC).
+// NewAssistant uses the provider's model. monthly is a deployment's quota of analyses per calendar month (UTC).
 func NewAssistant(st *store.Store, models *llm.Provider, hosts *connect.Hosts, monthly int) *Assistant {
 	return &Assistant{store: st, models: models, hosts: hosts, monthly: int64(monthly)}
 }
 
-// subject is a finding with all that a model is told about it.
+// subject is a finding with all data for the prompt.
 type subject struct {
 	*ent.Finding
 	content *storev1.FindingContent
@@ -47,7 +46,7 @@ type subject struct {
 	project *ent.Project
 }
 
-// subject reads a finding; ent's not-found error when it is gone.
+// subject reads a finding; it returns ent's not-found error if it was deleted.
 func (a *Assistant) subject(ctx context.Context, id int64) (*subject, error) {
 	row, err := a.store.Reader.Finding.Query().Where(finding.ID(id)).Only(ctx)
 	if err != nil {
@@ -70,19 +69,19 @@ func (a *Assistant) subject(ctx context.Context, id int64) (*subject, error) {
 	return s, nil
 }
 
-// passing reports whether an error of a host may be gone the next time.
-func passing(err error) bool {
+// isTemporary reports whether a host's error may be temporary.
+func isTemporary(err error) bool {
 	return host.Is(err, host.RateLimited) || host.Is(err, host.TimedOut) || host.Is(err, host.Unreachable) || host.Is(err, host.Failed)
 }
 
 const (
-	// queue is where jobs that ask the model wait.
+	// queue is the queue of jobs that ask the model.
 	queue = "ai"
-	// workers is how many of them run at a time on one node, half of them of one deployment: they wait for the model
-	// nearly all the time.
+	// workers is the number of concurrent jobs on one node; at most half are of one deployment. They mostly wait for the
+	// model.
 	workers = 8
-	// hostTimeout is for reading one file.
+	// hostTimeout applies to reading one file.
 	hostTimeout = 20 * time.Second
-	// jobTimeout is for one run of a job; the model's own time limit is a setting.
+	// jobTimeout applies to one run of a job. The model's own timeout is a setting.
 	jobTimeout = 30 * time.Minute
 )

@@ -13,12 +13,12 @@ type Autofix struct {
 	fixes
 }
 
-// NewAutofix serves autofix; the queue takes its jobs.
+// NewAutofix serves autofix; queue holds its jobs.
 func NewAutofix(a *Assistant, queue *jobs.Jobs) *Autofix {
 	return &Autofix{fixes: fixes{Assistant: a, jobs: queue}}
 }
 
-// CreateAutofix orders a fix, or says what stands in its way.
+// CreateAutofix orders a fix, or returns what blocks it.
 func (s *Autofix) CreateAutofix(ctx context.Context, r *aiv1.CreateAutofixRequest) (*aiv1.CreateAutofixResponse, error) {
 	why, err := s.order(ctx, fixOrder{findingID: r.GetIssueId()})
 	if err != nil {

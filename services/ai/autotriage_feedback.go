@@ -25,7 +25,7 @@ type Feedback struct {
 // NewFeedback serves autotriage feedback on the store.
 func NewFeedback(st *store.Store) *Feedback { return &Feedback{store: st} }
 
-// PostAutotriageFeedback stores the caller's opinion in the place of the one before.
+// PostAutotriageFeedback stores the caller's feedback and replaces the previous one.
 func (s *Feedback) PostAutotriageFeedback(ctx context.Context, r *aiv1.PostAutotriageFeedbackRequest) (*aiv1.PostAutotriageFeedbackResponse, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	caller, ok := access.FromContext(ctx)
@@ -34,10 +34,10 @@ func (s *Feedback) PostAutotriageFeedback(ctx context.Context, r *aiv1.PostAutot
 	}
 	said := r.GetFeedback()
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		if err := visibleVerdict(ctx, tx, said.GetAutotriageId()); err != nil {
+		if err := requireVerdict(ctx, tx, said.GetAutotriageId()); err != nil {
 			return err
 		}
-		before, err := opinion(ctx, tx, said.GetAutotriageId(), caller.UserID)
+		before, err := previousFeedback(ctx, tx, said.GetAutotriageId(), caller.UserID)
 		if err != nil {
 			return err
 		}
@@ -56,8 +56,8 @@ func (s *Feedback) PostAutotriageFeedback(ctx context.Context, r *aiv1.PostAutot
 	return &aiv1.PostAutotriageFeedbackResponse{NewFeedback: said}, nil
 }
 
-// visibleVerdict refuses verdicts that there are not, and those of findings that the caller does not see.
-func visibleVerdict(ctx context.Context, tx *ent.Tx, id int64) error {
+// requireVerdict returns NOT_FOUND for a missing verdict or a finding that the caller cannot see.
+func requireVerdict(ctx context.Context, tx *ent.Tx, id int64) error {
 	row, err := tx.AiAnalysis.Query().Where(aianalysis.ID(id), aianalysis.VerdictNEQ("")).Only(ctx)
 	if err == nil {
 		var seen bool
@@ -71,8 +71,8 @@ func visibleVerdict(ctx context.Context, tx *ent.Tx, id int64) error {
 	return apierr.NotFound("autotriage %d not found", id)
 }
 
-// opinion is what a user said before; nil for nothing.
-func opinion(ctx context.Context, tx *ent.Tx, analysisID, userID int64) (*aiv1.AutotriageFeedback, error) {
+// previousFeedback is a user's previous feedback; nil if there is none.
+func previousFeedback(ctx context.Context, tx *ent.Tx, analysisID, userID int64) (*aiv1.AutotriageFeedback, error) {
 	row, err := tx.AiFeedback.Query().Where(aifeedback.AnalysisID(analysisID), aifeedback.UserID(userID)).Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, nil

@@ -32,17 +32,17 @@ import (
 const fixAttempts = 4
 
 var (
-	// errMoved is a finding that cannot be fixed as the scan saw it.
+	// errMoved: the finding cannot be fixed as the scan reported it.
 	errMoved = errors.New("the code has changed since the scan, or the finding was closed: scan again")
-	// errNewer gives way to a later order.
+	// errNewer: a later order replaces this one.
 	errNewer = errors.New("another fix was ordered since")
 )
 
-// fixArgs order one fix.
+// fixArgs is the job of one fix.
 type fixArgs struct {
 	DeploymentID int64 `json:"deployment_id"`
 	FixID        int64 `json:"fix_id"`
-	// Round is the fix's while this job makes it.
+	// Round identifies this job's turn at the fix.
 	Round int32 `json:"round,omitempty"`
 }
 
@@ -51,7 +51,7 @@ func (a fixArgs) deployment() int64 { return a.DeploymentID }
 // Kind is the name in the queue.
 func (fixArgs) Kind() string { return "ai_fix" }
 
-// InsertOpts name the queue and bound the tries.
+// InsertOpts sets the queue and limits the attempts.
 func (fixArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: queue, MaxAttempts: fixAttempts}
 }
@@ -62,10 +62,10 @@ type fixWorker struct {
 	log *slog.Logger
 }
 
-// Timeout is for one run.
+// Timeout applies to one run.
 func (w *fixWorker) Timeout(*river.Job[fixArgs]) time.Duration { return jobTimeout }
 
-// Work has the fix written and proposes it. A second run finds the pull request of the first.
+// Work asks the model for the fix and opens the pull request. A second run finds the first one's pull request.
 func (w *fixWorker) Work(ctx context.Context, job *river.Job[fixArgs]) error {
 	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
 	row, err := w.store.Reader.AiFix.Get(ctx, job.Args.FixID)
@@ -75,8 +75,8 @@ func (w *fixWorker) Work(ctx context.Context, job *river.Job[fixArgs]) error {
 	if err != nil {
 		return err
 	}
-	kept, release, err := w.hold(ctx, func(ctx context.Context, tx *ent.Tx, until int64) (int, error) {
-		return ownFix(tx, row.ID, job.Args.Round).SetLeaseUntil(until).Save(ctx)
+	kept, release, err := w.holdLease(ctx, func(ctx context.Context, tx *ent.Tx, until int64) (int, error) {
+		return runningFix(tx, row.ID, job.Args.Round).SetLeaseUntil(until).Save(ctx)
 	})
 	if errors.Is(err, errLost) {
 		return nil
@@ -90,16 +90,16 @@ func (w *fixWorker) Work(ctx context.Context, job *river.Job[fixArgs]) error {
 	if err = errDied; job.Args.Round < maxRounds {
 		pull, err = w.propose(kept, row, job.Args.Round, branch, job.Attempt > 1 || job.Args.Round > 0)
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout) // the time of the job may be what is up
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout) // the job's own context may have timed out
 	defer cancel()
 	switch {
 	case err == nil:
 		return w.opened(end, job, row, branch, pull)
 	case errors.Is(err, errLost), errors.Is(context.Cause(kept), errLost):
-		return river.JobSnooze(leaseTime) // to see whether another has it
+		return river.JobSnooze(leaseTime) // check later whether the other worker finished
 	case errors.Is(ctx.Err(), context.Canceled):
 		return river.JobSnooze(time.Second)
-	case !final(err) && !errors.Is(err, errMoved) && !errors.Is(err, errNewer) && job.Attempt < job.MaxAttempts:
+	case !isFinal(err) && !errors.Is(err, errMoved) && !errors.Is(err, errNewer) && job.Attempt < job.MaxAttempts:
 		return err
 	}
 	text := errorText(err)
@@ -107,13 +107,13 @@ func (w *fixWorker) Work(ctx context.Context, job *river.Job[fixArgs]) error {
 	return w.failed(end, job, row, text)
 }
 
-// ownFix is an update of a fix that does nothing when it has ended or another job makes it.
-func ownFix(tx *ent.Tx, id int64, round int32) *ent.AiFixUpdate {
+// runningFix updates a fix only if it has not ended and this job's round is current.
+func runningFix(tx *ent.Tx, id int64, round int32) *ent.AiFixUpdate {
 	return tx.AiFix.Update().Where(aifix.ID(id), aifix.Status(fixRequested), aifix.Round(round))
 }
 
-// wanted refuses a fix after which another was ordered, and one that another worker has.
-func (w *fixWorker) wanted(ctx context.Context, row *ent.AiFix, round int32) error {
+// checkCurrent rejects a fix that a later order replaced, or that another worker has.
+func (w *fixWorker) checkCurrent(ctx context.Context, row *ent.AiFix, round int32) error {
 	latest, err := w.store.Reader.AiFix.Query().Where(aifix.FindingID(row.FindingID)).Order(ent.Desc(aifix.FieldID)).First(ctx)
 	switch {
 	case err != nil:
@@ -126,9 +126,9 @@ func (w *fixWorker) wanted(ctx context.Context, row *ent.AiFix, round int32) err
 	return nil
 }
 
-// propose reads the file as it is now, asks for other lines, and opens a pull request.
+// propose reads the current file, asks for replacement lines, and opens a pull request.
 func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, round int32, branch string, again bool) (host.PullRequest, error) {
-	if err := errors.Join(w.wanted(ctx, row, round), w.permitted(ctx, fixing)); err != nil {
+	if err := errors.Join(w.checkCurrent(ctx, row, round), w.checkAllowed(ctx, fixing)); err != nil {
 		return host.PullRequest{}, err
 	}
 	s, err := w.subject(ctx, row.FindingID)
@@ -142,7 +142,7 @@ func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, round int32, br
 	if err != nil {
 		return host.PullRequest{}, err
 	}
-	config, repository, why := w.reach(configs, s.project)
+	config, repository, why := w.connectionFor(configs, s.project)
 	if why.reason != aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_UNSPECIFIED {
 		return host.PullRequest{}, &host.Error{Kind: host.Forbidden, Text: why.text}
 	}
@@ -153,14 +153,14 @@ func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, round int32, br
 	}
 	content, explanation := "", ""
 	if again {
-		content = w.pushed(ctx, config, repository, at.GetFilePath(), branch, lines)
+		content = w.pushedContent(ctx, config, repository, at.GetFilePath(), branch, lines)
 	}
 	if content == "" {
 		if content, explanation, err = w.rewrite(ctx, s, lines); err != nil {
 			return host.PullRequest{}, err
 		}
 	}
-	if err := w.wanted(ctx, row, round); err != nil { // asking took its time
+	if err := w.checkCurrent(ctx, row, round); err != nil { // the model may have taken long
 		return host.PullRequest{}, err
 	}
 	h, err := w.hosts.Open(ctx, config)
@@ -173,9 +173,9 @@ func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, round int32, br
 	})
 }
 
-// pushed is the file on the branch, if a run before has changed it there: then the model is not asked again, and there
-// is no second commit.
-func (w *fixWorker) pushed(ctx context.Context, config *ent.ScmConfig, repository, path, branch string, base []string) string {
+// pushedContent returns the file on the branch, if an earlier run has changed it there. Then there is no second
+// question and no second commit.
+func (w *fixWorker) pushedContent(ctx context.Context, config *ent.ScmConfig, repository, path, branch string, base []string) string {
 	lines, err := w.file(ctx, config, repository, path, branch)
 	if err != nil || slices.Equal(lines, base) {
 		return ""
@@ -183,7 +183,7 @@ func (w *fixWorker) pushed(ctx context.Context, config *ent.ScmConfig, repositor
 	return strings.Join(lines, "\n")
 }
 
-// rewrite asks the model for the lines in the place of the matched ones and returns the whole file.
+// rewrite asks the model for replacement lines and returns the whole file.
 func (w *fixWorker) rewrite(ctx context.Context, s *subject, lines []string) (content, explanation string, err error) {
 	ending := ""
 	if slices.ContainsFunc(lines, func(l string) bool { return strings.HasSuffix(l, "\r") }) {
@@ -194,11 +194,11 @@ func (w *fixWorker) rewrite(ctx context.Context, s *subject, lines []string) (co
 		plain[i] = strings.TrimSuffix(l, "\r")
 	}
 	at := s.content.GetLocation()
-	first, last, ok := prompt.Place(plain, s.content.GetSnippet(), int(at.GetLine()), int(max(at.GetEndLine(), at.GetLine())))
+	first, last, ok := prompt.FindLines(plain, s.content.GetSnippet(), int(at.GetLine()), int(max(at.GetEndLine(), at.GetLine())))
 	if !ok {
 		return "", "", errMoved
 	}
-	q := prompt.Fix(s.facts(), plain, first, last)
+	q := prompt.Fix(s.promptFinding(), plain, first, last)
 	answer, err := w.models.Ask(ctx, llm.Question{System: q.System, Prompt: q.Prompt, Schema: q.Schema, SchemaName: q.Name})
 	if err != nil {
 		return "", "", err
@@ -210,14 +210,14 @@ func (w *fixWorker) rewrite(ctx context.Context, s *subject, lines []string) (co
 	return content, explanation, err
 }
 
-// fixTitle is ours, not the model's. Names of rules and files come from reports: they may not mention people at the
-// host.
+// fixTitle does not contain text of the model. Rule and file names come from reports, so they must not mention people
+// at the host.
 func fixTitle(s *subject) string {
 	name := s.rule.GetName()
 	return harmless(fmt.Sprintf("Fix %s in %s", name[strings.LastIndexByte(name, '.')+1:], path.Base(s.content.GetLocation().GetFilePath())), 100)
 }
 
-// fixText shows what the model said as plain text: no links, images or mentions.
+// fixText shows the model's explanation as plain text: no links, images or mentions.
 func fixText(s *subject, explanation string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "This change was written by a language model to fix finding %d. Review it as any other change.\n\n", s.ID)
@@ -240,39 +240,39 @@ func harmless(text string, limit int) string {
 func (w *fixWorker) opened(ctx context.Context, job *river.Job[fixArgs], row *ent.AiFix, branch string, pull host.PullRequest) error {
 	made := &findingsv1.ClickToFixPr{CreatedAt: timestamppb.Now(), Url: pull.URL}
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		n, err := ownFix(tx, row.ID, job.Args.Round).ClearLeaseUntil().SetStatus(fixOpened).SetBranch(branch).
+		n, err := runningFix(tx, row.ID, job.Args.Round).ClearLeaseUntil().SetStatus(fixOpened).SetBranch(branch).
 			SetPrURL(pull.URL).SetFinishedAt(store.Now()).Save(ctx)
 		if err != nil || n == 0 {
 			return err
 		}
 		audit.Change(ctx, "ai_fix", row.ID, nil, made)
-		return gone(verdict.Amend(ctx, w.store, tx, row.FindingID, func(content *storev1.FindingContent, update *ent.FindingUpdate) {
+		return ignoreNotFound(verdict.Amend(ctx, w.store, tx, row.FindingID, func(content *storev1.FindingContent, update *ent.FindingUpdate) {
 			content.ClickToFixPrs = append(content.ClickToFixPrs, made)
 			update.SetClickToFixState("open")
 		}))
 	})
 }
 
-// maxFailures is how many failures a finding remembers: the latest.
+// maxFailures is the number of stored failures of a finding, latest first.
 const maxFailures = 20
 
 // failed records why there is no pull request.
 func (w *fixWorker) failed(ctx context.Context, job *river.Job[fixArgs], row *ent.AiFix, text string) error {
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		n, err := ownFix(tx, row.ID, job.Args.Round).ClearLeaseUntil().SetStatus(fixFailed).SetError(text).
+		n, err := runningFix(tx, row.ID, job.Args.Round).ClearLeaseUntil().SetStatus(fixFailed).SetError(text).
 			SetFinishedAt(store.Now()).Save(ctx)
 		if err != nil || n == 0 {
 			return err
 		}
-		return gone(verdict.Amend(ctx, w.store, tx, row.FindingID, func(content *storev1.FindingContent, _ *ent.FindingUpdate) {
+		return ignoreNotFound(verdict.Amend(ctx, w.store, tx, row.FindingID, func(content *storev1.FindingContent, _ *ent.FindingUpdate) {
 			all := append(content.GetClickToFixFailures(), &findingsv1.ClickToFixFailure{CreatedAt: timestamppb.Now(), Reason: text})
 			content.ClickToFixFailures = all[max(0, len(all)-maxFailures):]
 		}))
 	})
 }
 
-// gone makes nothing of a finding that was deleted meanwhile.
-func gone(err error) error {
+// ignoreNotFound ignores that a finding was deleted meanwhile.
+func ignoreNotFound(err error) error {
 	if ent.IsNotFound(err) {
 		return nil
 	}

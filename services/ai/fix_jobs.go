@@ -15,12 +15,12 @@ type FixJobs struct {
 	fixes
 }
 
-// NewFixJobs serves fix jobs; the queue takes them.
+// NewFixJobs serves fix jobs; queue holds them.
 func NewFixJobs(a *Assistant, queue *jobs.Jobs) *FixJobs {
 	return &FixJobs{fixes: fixes{Assistant: a, jobs: queue}}
 }
 
-// CreateFixJob orders a fix, or says what stands in its way.
+// CreateFixJob orders a fix, or returns what blocks it.
 func (s *FixJobs) CreateFixJob(ctx context.Context, r *aiv1.CreateFixJobRequest) (*aiv1.CreateFixJobResponse, error) {
 	why, err := s.order(ctx, fixOrder{findingID: r.GetIssueId(), job: true})
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *FixJobs) CreateFixJob(ctx context.Context, r *aiv1.CreateFixJobRequest)
 	return &aiv1.CreateFixJobResponse{Errors: []*aiv1.FixJobError{{ErrorType: kind, Message: why.text, GithubAppInfo: app}}}, nil
 }
 
-// fixJobErrors are the words of fix jobs. Others are refusals of the call.
+// fixJobErrors maps blockers to the error types of fix jobs. Other blockers reject the request.
 var fixJobErrors = map[aiv1.AutofixErrorType]aiv1.FixJobErrorType{
 	aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_UNSUPPORTED_ISSUE_TYPE:  aiv1.FixJobErrorType_FIX_JOB_ERROR_TYPE_UNSUPPORTED_ISSUE_TYPE,
 	aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_AUTOFIX_NOT_ENABLED:     aiv1.FixJobErrorType_FIX_JOB_ERROR_TYPE_AUTOFIX_DISABLED,
@@ -59,7 +59,7 @@ var fixJobErrors = map[aiv1.AutofixErrorType]aiv1.FixJobErrorType{
 	aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_CREDITS_EXHAUSTED:       aiv1.FixJobErrorType_FIX_JOB_ERROR_TYPE_CREDITS_EXHAUSTED,
 }
 
-// app tells which application's permissions are to be changed; nil when the connection has none.
+// app returns the application whose permissions must be changed; nil if the connection has none.
 func (s *FixJobs) app(ctx context.Context, config *ent.ScmConfig) (*aiv1.GitHubAppInfo, error) {
 	if config == nil || config.ScmAppID == nil {
 		return nil, nil
@@ -71,7 +71,7 @@ func (s *FixJobs) app(ctx context.Context, config *ent.ScmConfig) (*aiv1.GitHubA
 	if err != nil {
 		return nil, err
 	}
-	id, _ := strconv.ParseInt(row.AppID, 10, 64) // 0 until the application is made
+	id, _ := strconv.ParseInt(row.AppID, 10, 64) // 0 until the application is registered
 	info := &aiv1.GitHubAppInfo{AppId: id, AppName: row.Name, InstallationTarget: row.Namespace}
 	if row.InstallationID != "" {
 		info.ConfigUrl = row.BaseURL + "/organizations/" + row.Namespace + "/settings/installations/" + row.InstallationID

@@ -28,7 +28,7 @@ func fixes(r llmtest.Request) llmtest.Reply {
 	return llmtest.JSON(map[string]any{"replacement": `cur.execute("SELECT ?", [name])`, "explanation": "No text is built.\n![x](https://evil.example/x.png) @everyone"})
 }
 
-// connect makes a connection to a host and points the project there.
+// connect connects a host and binds the project to a repository there.
 func (s *modelled) connect(t testing.TB, kind, address, namespace, token, repository string) {
 	t.Helper()
 	s.call(t, http.MethodPost, fmt.Sprintf("/api/scm/deployments/%d/configs", s.DeploymentID),
@@ -124,7 +124,7 @@ func TestFixJobAtGitLab(t *testing.T) {
 	})
 }
 
-// errorTypes are those of an answer.
+// errorTypes returns the error types of an answer.
 func errorTypes(t testing.TB, body string) string {
 	t.Helper()
 	var answer struct {
@@ -189,8 +189,8 @@ func TestWhatStandsInTheWayOfFixes(t *testing.T) {
 	})
 }
 
-// requireConnection goes through what a connection can lack, orders a fix of the finding, and then another over the
-// quota.
+// requireConnection tests each missing property of a connection, orders a fix of the finding, and then another beyond
+// the quota.
 func (s *modelled) requireConnection(t *testing.T, open int64) {
 	t.Helper()
 	h := hosttest.NewGitHub(t)

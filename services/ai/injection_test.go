@@ -24,13 +24,13 @@ import (
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
 )
 
-// What must be nowhere in the log.
+// Texts that must not be in the log.
 const (
 	codeCanary = "cAnArY1f8e_code"
 	keyCanary  = "cAnArY77b2-model-key-0123456789"
 )
 
-// injection is a text that wants something of a model, and the part of a finding that it stands in.
+// injection is a prompt injection and the part of a finding that contains it.
 type injection struct{ Name, Where, Text string }
 
 func (i injection) content(n int) (content *storev1.FindingContent, rule *findingsv1.FindingRule) {
@@ -51,7 +51,7 @@ func (i injection) content(n int) (content *storev1.FindingContent, rule *findin
 	return content, rule
 }
 
-// obedient models do all that a text could ask for: within the schema, and beyond it.
+// obedient models do everything that a text could ask for: within the schema, and beyond it.
 func obedient(beyond bool) func(llmtest.Request) llmtest.Reply {
 	return func(r llmtest.Request) llmtest.Reply {
 		said := says("false_positive")
@@ -68,7 +68,7 @@ func obedient(beyond bool) func(llmtest.Request) llmtest.Reply {
 	}
 }
 
-// recorded is a test that keeps what the server logs.
+// recorded is a test that records the server's log.
 type recorded struct {
 	testing.TB
 	mu   sync.Mutex
@@ -115,7 +115,7 @@ func TestInjectionsChangeNothingElse(t *testing.T) {
 			s.task(t, fmt.Sprintf(`{"task":{"issueIds":[%s],"chains":["CHAIN_AUTOTRIAGE_WITH_GUIDANCE_AND_AUTOFIX","CHAIN_ISSUE_TAGS"]}}`, joined(ids)), http.StatusOK)
 			for i, id := range ids {
 				var a *ent.AiAnalysis
-				if beyond { // the model is asked again, later each time
+				if beyond { // the model is asked again with backoff
 					apitest.Eventually(t, "the model is asked", func() bool { return s.askedAbout(i) >= 2 })
 				} else {
 					a = s.analysis(t, id)
@@ -144,7 +144,7 @@ func TestInjectionsChangeNothingElse(t *testing.T) {
 	}
 }
 
-// inject stores a finding with a rule of its own for each case.
+// inject stores a finding with its own rule for each case.
 func (s *modelled) inject(t *testing.T, corpus []injection) (ids []int64) {
 	t.Helper()
 	for n, i := range corpus {
@@ -184,7 +184,7 @@ func joined(ids []int64) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ","), "[]")
 }
 
-// requireUntouched compares all but the documented fields: verdict, component, and the triage state as far as
+// requireUntouched requires that only the documented fields changed: verdict, component, and the triage state up to
 // provisionally_ignored.
 func requireUntouched(t *testing.T, name string, before, after *ent.Finding) {
 	t.Helper()
@@ -213,14 +213,14 @@ func copied(row *ent.Finding) *ent.Finding {
 	return &out
 }
 
-// sameRow compares but for the evidence, which a job computes for rows that were written without.
+// sameRow compares rows, except the evidence, which a job computes for rows that were inserted without.
 func sameRow(a, b *ent.Finding) bool {
 	a, b = copied(a), copied(b)
 	a.Evidence, a.MatchKey, b.Evidence, b.MatchKey = nil, nil, nil, nil
 	return a.String() == b.String() && bytes.Equal(a.Content, b.Content)
 }
 
-// requireText requires that nothing invisible is in a text, and how long it is.
+// requireText requires a maximum length and no invisible characters.
 func requireText(t *testing.T, name, text string, limit int) {
 	t.Helper()
 	if n := utf8.RuneCountInString(text); n > limit || n == 0 || strings.ContainsAny(text, "\u202e\u0007\u200b") {

@@ -18,30 +18,30 @@ import (
 )
 
 const (
-	// leaseTime is how long a worker that is not heard of is taken to live, heartbeat how often it is heard of.
+	// leaseTime is the lease of a worker, heartbeat the interval of renewals.
 	leaseTime = 30 * time.Second
 	heartbeat = 10 * time.Second
-	// sweepInterval is how often what dead workers left is looked for.
+	// sweepInterval is how often work of dead workers is looked for.
 	sweepInterval = 10 * time.Second
-	// upkeepQueue is where that waits: it must run also when all workers wait for the model.
+	// upkeepQueue is the sweep's own queue: it must run even if all workers wait for the model.
 	upkeepQueue = "ai_upkeep"
-	// maxRounds is how many workers may die with an analysis or a fix until it is taken to be the cause.
+	// maxRounds is how many workers may die during an analysis or a fix before it is treated as the cause.
 	maxRounds = 5
 )
 
 var (
-	// errLost is the cause when a worker may not go on: another has its work, or its lease could not be kept.
+	// errLost: another worker has the work, or the lease could not be renewed.
 	errLost = errors.New("the work is not this worker's any more")
-	// errDied ends what no worker survives.
+	// errDied ends work that has killed its workers repeatedly.
 	errDied = errors.New("the server ended while it worked on it, again and again")
 )
 
-// claim extends the lease of a worker; it returns 0 when the work has ended or is another's.
+// claim extends a worker's lease. It returns 0 if the work has ended or another worker has it.
 type claim func(ctx context.Context, tx *ent.Tx, until int64) (int, error)
 
-// hold takes work for a worker and keeps it until release is called; kept ends when the work is lost. It returns
-// errLost when there is nothing to take.
-func (a *Assistant) hold(ctx context.Context, extend claim) (kept context.Context, release func(), err error) {
+// holdLease acquires a lease and renews it until release is called. kept ends when the lease is lost. It returns
+// errLost if there is nothing to acquire.
+func (a *Assistant) holdLease(ctx context.Context, extend claim) (kept context.Context, release func(), err error) {
 	until := time.Now().Add(leaseTime)
 	if err := a.extend(ctx, extend, until); err != nil {
 		return nil, nil, err
@@ -81,13 +81,13 @@ func (a *Assistant) extend(ctx context.Context, extend claim, until time.Time) e
 	})
 }
 
-// sweepArgs are the job that goes on with what dead workers left.
+// sweepArgs is the job that recovers the work of dead workers.
 type sweepArgs struct{}
 
 // Kind is the name in the queue.
 func (sweepArgs) Kind() string { return "ai_sweep" }
 
-// InsertOpts keep runs from piling up while no node works.
+// InsertOpts keeps jobs from piling up while no node works.
 func (sweepArgs) InsertOpts() river.InsertOpts {
 	opts := jobs.OnceWaiting()
 	opts.Queue = upkeepQueue
@@ -99,8 +99,7 @@ type sweepWorker struct {
 	*Assistant
 }
 
-// Work enqueues anew what was taken by a worker that has died since, once for each death: the round tells the jobs
-// apart.
+// Work enqueues the work of dead workers again, once per death: each job has another round.
 func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[sweepArgs]) error {
 	return errors.Join(
 		enqueueLost(ctx, w.Assistant, func(ctx context.Context, tx *ent.Tx, args *analysisArgs, now int64) (int, error) {
@@ -118,8 +117,8 @@ func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[sweepArgs]) error {
 	)
 }
 
-// enqueueLost goes through the jobs of one kind that a worker took and has not ended. next begins another round, unless
-// the worker lives, the work has ended, or the round has begun already: then it returns 0.
+// enqueueLost checks the jobs of one kind that a worker took and has not ended. next starts another round. It returns 0
+// if the worker lives, the work has ended, or the round has begun already.
 func enqueueLost[A interface {
 	river.JobArgs
 	deployment() int64

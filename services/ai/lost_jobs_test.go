@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
 
-// holding is a model that answers the first question only when it may; asked hears of every question.
+// holding is a model that blocks its first answer until released; asked receives each question.
 type holding struct {
 	asked chan struct{}
 	may   chan struct{}
@@ -42,7 +42,7 @@ func (h *holding) reply(r llmtest.Request) llmtest.Reply {
 	}
 }
 
-// age makes jobs of a kind look as if their worker had taken them long ago.
+// age makes jobs of a kind look as if they were taken long ago.
 func (s *modelled) age(t testing.TB, kind string) {
 	t.Helper()
 	taken := time.Now().Add(-2 * time.Minute).UTC().Format("2006-01-02 15:04:05.000")
@@ -52,7 +52,7 @@ func (s *modelled) age(t testing.TB, kind string) {
 	s.exec(t, "UPDATE river_job SET attempted_at = '"+taken+"' WHERE kind = '"+kind+"'")
 }
 
-// exec changes what no operation can.
+// exec changes what no operation can change.
 func (s *modelled) exec(t testing.TB, statement string) {
 	t.Helper()
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
@@ -73,7 +73,7 @@ func (s *modelled) count(t testing.TB, what string) (n int) {
 	return n
 }
 
-// swept has the periodic job that looks for lost work run now, and waits for its end.
+// swept runs the periodic sweep and waits for its end.
 func (s *modelled) swept(t testing.TB) {
 	t.Helper()
 	apitest.Eventually(t, "the first sweep", func() bool { return s.count(t, "river_job WHERE kind = 'ai_sweep' AND state = 'completed'") > 0 })
@@ -84,8 +84,7 @@ func (s *modelled) swept(t testing.TB) {
 	})
 }
 
-// settle waits until the job of the dead worker and that of the living have ended: one that lost its work looks once
-// more.
+// settle waits until the jobs of the dead and the live worker have ended: a worker that lost its work checks once more.
 func (s *modelled) settle(t testing.TB, kind string) {
 	t.Helper()
 	apitest.Eventually(t, "both jobs", func() bool {
@@ -94,8 +93,7 @@ func (s *modelled) settle(t testing.TB, kind string) {
 	})
 }
 
-// die makes the worker of the only row of a table look dead, however often it says that it lives, until that is
-// noticed.
+// die expires the lease in the only row of a table, despite renewals, until the sweep has noticed it.
 func (s *modelled) die(t testing.TB, kind, table string) {
 	t.Helper()
 	s.age(t, kind)
@@ -106,8 +104,8 @@ func (s *modelled) die(t testing.TB, kind, table string) {
 	})
 }
 
-// A worker that is heard of keeps its work, however long it takes; that of a dead one goes on, once, and what the dead
-// one brings after all is dropped.
+// A worker with heartbeats keeps its work however long it takes. Work of a dead worker continues once, and its late
+// result is dropped.
 func TestLostAnalysis(t *testing.T) {
 	t.Parallel()
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
@@ -138,7 +136,7 @@ func TestLostAnalysis(t *testing.T) {
 	})
 }
 
-// What no worker survives ends, and does not cost another question each time.
+// Work that kills its workers ends, without another question to the model each time.
 func TestDeadlyAnalysis(t *testing.T) {
 	t.Parallel()
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
@@ -184,7 +182,7 @@ func TestLostFix(t *testing.T) {
 	})
 }
 
-// A worker that dies after it has pushed costs no second question, and no second commit.
+// If a worker dies after a push, there is no second question and no second commit.
 func TestPushedFixIsNotWrittenAgain(t *testing.T) {
 	t.Parallel()
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {

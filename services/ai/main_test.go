@@ -10,7 +10,7 @@ import (
 	"github.com/palisade/palisade/services/scm"
 )
 
-// TestMain names the domains that these tests call.
+// TestMain registers the domains that these tests call.
 func TestMain(m *testing.M) {
 	apitest.Main(m, ai.Register, deployments.Register, findings.Register, scm.Register)
 }

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// memoryKind is what the audit trail calls memories.
+	// memoryKind is the object kind of memories in the audit trail.
 	memoryKind = "memory"
-	// memoriesLimit is how many memories a deployment has at most, the suggested ones among them.
+	// memoriesLimit is the maximum number of memories of a deployment, including suggestions.
 	memoriesLimit = 1000
 )
 
@@ -42,7 +42,7 @@ func (s *Memories) CreateMemory(ctx context.Context, r *aiv1.CreateMemoryRequest
 		if err != nil {
 			return err
 		}
-		if err := mayRemember(ctx, wanted); err != nil {
+		if err := checkMemoryScope(ctx, wanted); err != nil {
 			return err
 		}
 		if wanted.Stage == memory.Deleted {
@@ -57,7 +57,7 @@ func (s *Memories) CreateMemory(ctx context.Context, r *aiv1.CreateMemoryRequest
 	return response, nil
 }
 
-// UpdateMemory replaces what people say of a memory. Who made it and where a suggestion came from stays.
+// UpdateMemory replaces the editable fields of a memory. Its author and the source of a suggestion stay.
 func (s *Memories) UpdateMemory(ctx context.Context, r *aiv1.UpdateMemoryRequest) (*aiv1.UpdateMemoryResponse, error) {
 	response := &aiv1.UpdateMemoryResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -69,7 +69,7 @@ func (s *Memories) UpdateMemory(ctx context.Context, r *aiv1.UpdateMemoryRequest
 		if err != nil {
 			return err
 		}
-		if err := mayRemember(ctx, wanted); err != nil {
+		if err := checkMemoryScope(ctx, wanted); err != nil {
 			return err
 		}
 		shown, err := convertMemories(ctx, tx.Client(), before)
@@ -94,7 +94,7 @@ func (s *Memories) UpdateMemory(ctx context.Context, r *aiv1.UpdateMemoryRequest
 	return response, nil
 }
 
-// DeleteMemory marks a memory as deleted: analyses and suggestions still refer to it.
+// DeleteMemory marks a memory as deleted. Analyses and suggestions still refer to it.
 func (s *Memories) DeleteMemory(ctx context.Context, r *aiv1.DeleteMemoryRequest) (*aiv1.DeleteMemoryResponse, error) {
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := s.lockMemory(ctx, tx, r.GetMemoryId())
@@ -128,8 +128,8 @@ func (s *Memories) ListMemories(ctx context.Context, r *aiv1.ListMemoriesRequest
 	return &aiv1.ListMemoriesResponse{Memories: list}, nil
 }
 
-// memoriesFor chooses the memories for projects by name and, unless that is asked for exactly, those for a tag of them
-// and those for all projects.
+// memoriesFor selects memories for the given projects. Unless exact is set, it includes memories for tags of the
+// projects and for all projects.
 func memoriesFor(deploymentID int64, projects []int64, exact bool) func(*entsql.Selector) {
 	return func(s *entsql.Selector) {
 		named := store.InIDs(s.C(aimemory.FieldProjectID), projects)
@@ -157,7 +157,7 @@ func (s *Memories) GetMemoriesByIds(ctx context.Context, r *aiv1.GetMemoriesById
 	return &aiv1.GetMemoriesByIdsResponse{Memories: list}, nil
 }
 
-// ListSuggestedMemories lists what waits for a person to accept it.
+// ListSuggestedMemories lists the suggestions that wait for acceptance.
 func (s *Memories) ListSuggestedMemories(ctx context.Context, _ *aiv1.ListSuggestedMemoriesRequest) (*aiv1.ListSuggestedMemoriesResponse, error) {
 	list, err := s.listMemories(ctx, s.store.Reader.AiMemory.Query().Where(aimemory.Stage(memory.Suggested)))
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *Memories) listMemories(ctx context.Context, query *ent.AiMemoryQuery) (
 
 // addMemory stores a memory.
 func (s *Memories) addMemory(ctx context.Context, tx *ent.Tx, wanted *ent.AiMemory, details *storev1.AiMemoryDetails, createdBy string) (*aiv1.Memory, error) {
-	// The limit counts the memories of all projects, whichever of them the caller sees.
+	// The limit counts the memories of all projects, including ones that the caller cannot see.
 	deploymentID, _ := tenant.FromContext(ctx)
 	count, err := tx.AiMemory.Query().Where(aimemory.DeploymentID(deploymentID), aimemory.StageNEQ(memory.Deleted)).Count(tenant.System(ctx))
 	if err != nil {
@@ -197,7 +197,7 @@ func (s *Memories) addMemory(ctx context.Context, tx *ent.Tx, wanted *ent.AiMemo
 	return converted[0], nil
 }
 
-// lockMemory finds a memory that is not deleted, and keeps others from changing it until the end of the transaction.
+// lockMemory finds a memory that is not deleted, and locks it until the end of the transaction.
 func (s *Memories) lockMemory(ctx context.Context, tx *ent.Tx, id int64) (*ent.AiMemory, error) {
 	query := tx.AiMemory.Query().Where(aimemory.ID(id), aimemory.StageNEQ(memory.Deleted))
 	if s.store.Postgres() {
@@ -223,7 +223,7 @@ func callerName(ctx context.Context) string {
 	return ""
 }
 
-// memoryID reads the id of something that a memory names; nil when it names none.
+// memoryID parses an id in a memory; nil if it is empty.
 func memoryID(text string) *int64 {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id == 0 {

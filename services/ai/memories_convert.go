@@ -21,7 +21,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// convertMemories shows memories, with four queries for any number of them.
+// convertMemories converts memories, with four queries for any number of them.
 func convertMemories(ctx context.Context, db *ent.Client, rows ...*ent.AiMemory) ([]*aiv1.Memory, error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -89,7 +89,7 @@ func convertMemory(row *ent.AiMemory, details *storev1.AiMemoryDetails) *aiv1.Me
 	return out
 }
 
-// readNames fills in the names of rules and projects. What was deleted has none.
+// readNames adds the names of rules and projects. Deleted ones have none.
 func readNames(ctx context.Context, db *ent.Client, rules, projects map[int64]string) error {
 	ruleIDs, projectIDs := make([]int64, 0, len(rules)), make([]int64, 0, len(projects))
 	for id := range rules {
@@ -114,8 +114,8 @@ func readNames(ctx context.Context, db *ent.Client, rules, projects map[int64]st
 	return err
 }
 
-// preanalysis counts, for each memory, the verdicts of the last analysis of each finding that had it in its prompt, by
-// what the last analysis before without it said.
+// preanalysis counts verdicts for each memory: the verdict of each finding's last analysis with the memory in its
+// prompt, grouped by the verdict of the last earlier analysis without it.
 func preanalysis(ctx context.Context, db *ent.Client, memories []int64) (map[int64]*aiv1.MemoryPreanalysisCounts, error) {
 	uses, err := db.AiMemoryUse.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(aimemoryuse.FieldMemoryID), memories)) }).
 		Select(aimemoryuse.FieldID, aimemoryuse.FieldMemoryID, aimemoryuse.FieldAnalysisID, aimemoryuse.FieldFindingID).All(ctx)

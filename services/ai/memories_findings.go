@@ -27,10 +27,10 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// relevantLimit is how many findings FindRelevantIssues returns at most.
+// relevantLimit is the maximum number of findings that FindRelevantIssues returns.
 const relevantLimit = 1000
 
-// CreateMemoryFromTriage makes a memory of the note of a decision.
+// CreateMemoryFromTriage creates a memory from a triage note.
 func (s *Memories) CreateMemoryFromTriage(ctx context.Context, r *aiv1.CreateMemoryFromTriageRequest) (*aiv1.CreateMemoryFromTriageResponse, error) {
 	where, err := triaged(ctx, r)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Memories) CreateMemoryFromTriage(ctx context.Context, r *aiv1.CreateMem
 		if err != nil {
 			return err
 		}
-		if err := mayRemember(ctx, wanted); err != nil {
+		if err := checkMemoryScope(ctx, wanted); err != nil {
 			return err
 		}
 		wanted.Content = strings.TrimSpace(r.GetNote())
@@ -56,7 +56,7 @@ func (s *Memories) CreateMemoryFromTriage(ctx context.Context, r *aiv1.CreateMem
 	return response, nil
 }
 
-// triaged gives the conditions on the findings that a decision was about.
+// triaged returns the conditions for the findings of a triage decision.
 func triaged(ctx context.Context, r *aiv1.CreateMemoryFromTriageRequest) ([]predicate.Finding, error) {
 	if proto.Size(r.GetFilter()) == 0 && proto.Size(r.GetIdentifierFilter()) == 0 {
 		return nil, apierr.InvalidArgument("filter", "filter and identifierFilter are both empty: at least one must say which findings the note is about")
@@ -91,7 +91,7 @@ func triaged(ctx context.Context, r *aiv1.CreateMemoryFromTriageRequest) ([]pred
 	return where, nil
 }
 
-// scopeOf is a live memory for the rule and for the project that findings share, with the id of one of them.
+// scopeOf builds a live memory for the rule and the project that all findings share, and returns the id of one finding.
 func scopeOf(ctx context.Context, db *ent.Client, where []predicate.Finding) (wanted *ent.AiMemory, sample int64, err error) {
 	var shared []struct {
 		FirstRule    sql.NullInt64 `sql:"first_rule"`
@@ -120,7 +120,7 @@ func scopeOf(ctx context.Context, db *ent.Client, where []predicate.Finding) (wa
 	return wanted, shared[0].Sample.Int64, nil
 }
 
-// FindRelevantIssues lists the open findings that a memory for a rule and a project would be about.
+// FindRelevantIssues lists the open findings in the scope of a memory for a rule and a project.
 func (s *Memories) FindRelevantIssues(ctx context.Context, r *aiv1.FindRelevantIssuesRequest) (*aiv1.FindRelevantIssuesResponse, error) {
 	scope := &ent.AiMemory{RuleID: memoryID(r.GetRuleId()), ProjectID: memoryID(r.GetRepositoryId())}
 	if err := s.checkScope(ctx, s.store.Reader, "", scope); err != nil {
@@ -140,9 +140,9 @@ func (s *Memories) FindRelevantIssues(ctx context.Context, r *aiv1.FindRelevantI
 	return &aiv1.FindRelevantIssuesResponse{IssueIds: ids}, nil
 }
 
-// latestOpen are the open findings of a query, the newest first, as many as an answer holds. Each kind and each status
-// is asked for by itself: that is a piece of an index in the order of the list, while all of them together are sorted,
-// which takes a second for a million findings.
+// latestOpen returns the newest open findings of a query, up to the answer's limit. It queries each kind and status
+// separately, because each is a contiguous range of an index in list order. A combined query would sort, which takes a
+// second for a million findings.
 func latestOpen(ctx context.Context, query *ent.FindingQuery) ([]int64, error) {
 	var rows []*ent.Finding
 	for _, kind := range []string{"sast", "sca", "secrets", "ai_sast"} {
@@ -166,10 +166,10 @@ func latestOpen(ctx context.Context, query *ent.FindingQuery) ([]int64, error) {
 	return ids, nil
 }
 
-// pullRequestRefs begin the refs of pull requests, at whichever host.
+// pullRequestRefs are the ref prefixes of pull requests at all hosts.
 var pullRequestRefs = []string{"refs/pull/", "refs/pull-requests/", "refs/merge-requests/"}
 
-// GetMemoriesStats says what analyses with memories have done.
+// GetMemoriesStats returns statistics of analyses with memories.
 func (s *Memories) GetMemoriesStats(ctx context.Context, _ *aiv1.GetMemoriesStatsRequest) (*aiv1.GetMemoriesStatsResponse, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	var onPullRequests []predicate.Finding
@@ -196,8 +196,8 @@ func (s *Memories) GetMemoriesStats(ctx context.Context, _ *aiv1.GetMemoriesStat
 	return response, nil
 }
 
-// analysedWithMemory chooses findings of which an analysis had a memory in its prompt; more is a condition on that
-// analysis a, of text and parameters by turns.
+// analysedWithMemory selects findings with an analysis that had a memory in its prompt. more is a condition on that
+// analysis a, as alternating SQL texts and parameters.
 func analysedWithMemory(deploymentID int64, more ...any) predicate.Finding {
 	return func(s *entsql.Selector) {
 		s.Where(entsql.P(func(b *entsql.Builder) {

@@ -67,7 +67,7 @@ func (s *remembering) write(t testing.TB, change func(ctx context.Context, tx *e
 	}
 }
 
-// finding stores an open one; change adjusts it before.
+// finding stores an open finding; change adjusts it first.
 func (s *remembering) finding(t testing.TB, project, rule, print string, change func(*ent.FindingCreate)) (id int64) {
 	t.Helper()
 	s.write(t, func(ctx context.Context, tx *ent.Tx) error {
@@ -87,7 +87,7 @@ func (s *remembering) finding(t testing.TB, project, rule, print string, change 
 	return id
 }
 
-// ignored makes a finding one that somebody ignored as a false positive.
+// ignored makes a finding ignored as a false positive.
 func ignored(note, ref string, at int64) func(*ent.FindingCreate) {
 	return func(f *ent.FindingCreate) {
 		f.SetTriageState(lifecycle.Ignored).SetStatus(lifecycle.Ignored).SetTriageReason("false_positive").SetTriageComment(note).SetTriagedAt(at).SetRef(ref)
@@ -105,7 +105,7 @@ func (s *remembering) do(t testing.TB, method, path, body string, want int) stri
 	return s.as(t, s.Token, method, path, body, want)
 }
 
-// create makes a memory of the fields given, and returns its id.
+// create creates a memory with the given fields, and returns its id.
 func (s *remembering) create(t testing.TB, fields string) string {
 	t.Helper()
 	return memoryIDs(t, s.do(t, http.MethodPost, "memories", `{"memory":{"content":"known to be safe"`+fields+`}}`, 200))[0]
@@ -133,13 +133,13 @@ func memoryIDs(t testing.TB, body string) []string {
 
 var anyCreation = regexp.MustCompile(`"createdAt":"[^"]+"`)
 
-// golden compares an answer without the times at which memories were made.
+// memoryGolden compares an answer without the creation times of memories.
 func memoryGolden(t testing.TB, name, body string) {
 	t.Helper()
 	apitest.Golden(t, name, anyCreation.ReplaceAllString(body, `"createdAt":"2026-05-04T10:20:30.123456Z"`))
 }
 
-// member is the JSON Web Token of a member whose team has the project acme/web alone.
+// member returns the token of a member with a team that has only the project acme/web.
 func (s *remembering) member(t testing.TB) string {
 	t.Helper()
 	token := s.AddUser(t, s.Tenant, "mia@acme.test", access.RoleMember)

@@ -21,7 +21,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// stages are the words of the table for those of the API.
+// stages maps the API's stages to stored words.
 var stages = map[aiv1.AiMemoryStage]string{
 	aiv1.AiMemoryStage_AI_MEMORY_STAGE_UNSPECIFIED: memory.Live,
 	aiv1.AiMemoryStage_AI_MEMORY_STAGE_LIVE:        memory.Live,
@@ -29,7 +29,7 @@ var stages = map[aiv1.AiMemoryStage]string{
 	aiv1.AiMemoryStage_AI_MEMORY_STAGE_DELETED:     memory.Deleted,
 }
 
-// memoryOf reads a memory of a request, and checks that there is what it names.
+// memoryOf converts a memory of a request, and checks that the objects it names exist.
 func (s *Memories) memoryOf(ctx context.Context, db *ent.Client, m *aiv1.Memory) (*ent.AiMemory, error) {
 	wanted := &ent.AiMemory{
 		Content: strings.TrimSpace(m.GetContent()), RuleID: memoryID(m.GetRuleId()), ProjectID: memoryID(m.GetRepositoryId()),
@@ -51,7 +51,7 @@ func (s *Memories) memoryOf(ctx context.Context, db *ent.Client, m *aiv1.Memory)
 	return wanted, s.checkScope(ctx, db, "memory.", wanted)
 }
 
-// contextOf is sorted the way the contract names them; both when none is given.
+// contextOf sorts contexts as the contract names them. The default is both.
 func contextOf(words []string) []string {
 	list := []string{}
 	for _, word := range []string{memory.Triage, memory.Guidance} {
@@ -62,11 +62,11 @@ func contextOf(words []string) []string {
 	return list
 }
 
-// checkScope refuses what the deployment does not have, or the caller does not see, and memories for all projects by
-// callers who see only some. field is the path of the message in the request.
+// checkScope rejects objects that the deployment does not have or the caller cannot see. It rejects memories for all
+// projects from callers who see only some. field is the path of the message in the request.
 func (s *Memories) checkScope(ctx context.Context, db *ent.Client, field string, m *ent.AiMemory) error {
 	if m.RuleID != nil {
-		visible := func(s *sql.Selector) { // the answer names the rule
+		visible := func(s *sql.Selector) { // the answer contains the rule's name
 			if seen := tenant.OfVisibleRule(ctx, s, s.C(rule.FieldID)); seen != nil {
 				s.Where(seen)
 			}
@@ -88,8 +88,8 @@ func (s *Memories) checkScope(ctx context.Context, db *ent.Client, field string,
 	return nil
 }
 
-// mayRemember refuses memories for more than a project by callers who see only the projects of their teams.
-func mayRemember(ctx context.Context, m *ent.AiMemory) error {
+// checkMemoryScope rejects memories for more than one project from callers who see only their teams' projects.
+func checkMemoryScope(ctx context.Context, m *ent.AiMemory) error {
 	if _, limited := tenant.Teams(ctx); limited && m.ProjectID == nil {
 		return apierr.PermissionDenied("a memory for all projects takes a caller who sees them all: you see those of your teams, so name one as repositoryId")
 	}
@@ -103,7 +103,7 @@ func orUnknown(err error, field, what string, id int64) error {
 	return apierr.InvalidArgument(field, "%s: this deployment has no %s %d", field, what, id)
 }
 
-// storeMemory adds a row.
+// storeMemory inserts a row.
 func storeMemory(ctx context.Context, tx *ent.Tx, m *ent.AiMemory, details *storev1.AiMemoryDetails, createdBy string) (*ent.AiMemory, error) {
 	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(details)
 	if err != nil {
@@ -117,7 +117,7 @@ func storeMemory(ctx context.Context, tx *ent.Tx, m *ent.AiMemory, details *stor
 		SetCreatedAt(now).SetUpdatedAt(now).Save(ctx)
 }
 
-// replaceMemory makes a row what is wanted.
+// replaceMemory updates a row to the wanted state.
 func replaceMemory(row, m *ent.AiMemory) *ent.AiMemoryUpdateOne {
 	update := row.Update().SetContent(m.Content).SetNillableRuleID(m.RuleID).SetNillableProjectID(m.ProjectID).
 		SetNillableProjectTagID(m.ProjectTagID).SetVulnerabilityClass(m.VulnerabilityClass).SetContext(m.Context).

@@ -31,18 +31,19 @@ import (
 )
 
 const (
-	// suggestInterval is how often suggestions are looked for.
+	// suggestInterval is how often suggestions are computed.
 	suggestInterval = time.Hour
-	// suggestFrom is how many findings of a rule in a project must have been ignored as false positives with notes.
-	suggestFrom = 3
-	// suggestSources is how many notes a suggestion shows, suggestBatch how many a deployment gets in one run.
+	// suggestThreshold is how many findings of a rule and project must have been ignored as false positives with notes.
+	suggestThreshold = 3
+	// suggestSources is the number of notes in a suggestion, suggestBatch the number of suggestions per deployment and
+	// run.
 	suggestSources, suggestBatch = 10, 50
-	// noteRunes is how much of a note goes into the text of a suggestion, nameRunes how much of a name: all of it is no
-	// longer than people's own memories may be.
+	// noteRunes and nameRunes limit notes and names in a suggestion, so that its text is no longer than the limit for
+	// people's own memories.
 	noteRunes, nameRunes = 400, 300
 )
 
-// MemoriesBackground is what memories need done when nobody calls.
+// MemoriesBackground returns the background work of memories.
 func MemoriesBackground(st *store.Store) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) { jobs.AddWorker(workers, &suggestWorker{memories: NewMemories(st)}) },
@@ -50,13 +51,13 @@ func MemoriesBackground(st *store.Store) jobs.Work {
 	}
 }
 
-// suggestMemories is the periodic job that turns what people noted into suggestions.
+// suggestMemories is the periodic job that suggests memories from triage notes.
 type suggestMemories struct{}
 
 // Kind is the name in the queue.
 func (suggestMemories) Kind() string { return "ai_suggest_memories" }
 
-// InsertOpts keep runs from piling up while no node works.
+// InsertOpts keeps jobs from piling up while no node works.
 func (suggestMemories) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
 
 type suggestWorker struct {
@@ -81,13 +82,13 @@ type pattern struct {
 	RuleID    int64 `sql:"rule_id"`
 }
 
-// suggest makes the suggestions of the context's deployment, each in a transaction of its own.
+// suggest creates the suggestions of the context's deployment, each in its own transaction.
 func (s *Memories) suggest(ctx context.Context) error {
 	var patterns []pattern
 	err := s.store.Reader.Finding.Query().Where(notedFalsePositive...).Where(withoutMemory).Modify(func(sel *entsql.Selector) {
 		sel.Select(sel.C(finding.FieldProjectID), sel.C(finding.FieldRuleID)).GroupBy(sel.C(finding.FieldProjectID), sel.C(finding.FieldRuleID)).
 			Having(entsql.P(func(b *entsql.Builder) {
-				b.WriteString("COUNT(DISTINCT " + sel.C(finding.FieldFingerprint) + ") >= ").Arg(suggestFrom)
+				b.WriteString("COUNT(DISTINCT " + sel.C(finding.FieldFingerprint) + ") >= ").Arg(suggestThreshold)
 			})).OrderBy(sel.C(finding.FieldProjectID), sel.C(finding.FieldRuleID)).Limit(suggestBatch)
 	}).Scan(ctx, &patterns)
 	if err != nil {
@@ -101,13 +102,13 @@ func (s *Memories) suggest(ctx context.Context) error {
 	return nil
 }
 
-// notedFalsePositive chooses what people ignored as a false positive, with a note.
+// notedFalsePositive selects findings ignored as false positives with a note.
 var notedFalsePositive = []predicate.Finding{
 	finding.TriageState(lifecycle.Ignored), finding.TriageReason("false_positive"), finding.TriageCommentNotNil(), finding.TriageCommentNEQ(""),
 }
 
-// withoutMemory leaves out findings of rules that have a memory for the project, be it one that was deleted: what
-// people did not want is not suggested again.
+// withoutMemory excludes findings of rules with a memory for the project, deleted ones included: a rejected memory is
+// not suggested again.
 func withoutMemory(s *entsql.Selector) {
 	m := entsql.Table(aimemory.Table).As("known")
 	s.Where(entsql.NotExists(entsql.Dialect(s.Dialect()).Select(m.C(aimemory.FieldID)).From(m).Where(entsql.And(
@@ -117,8 +118,7 @@ func withoutMemory(s *entsql.Selector) {
 	))))
 }
 
-// suggestOne suggests a memory for a pattern. Nodes that do so at once take turns, and the second finds the memory
-// there.
+// suggestOne suggests a memory for a pattern. Concurrent nodes are serialized, and the second one finds the memory.
 func (s *Memories) suggestOne(ctx context.Context, tx *ent.Tx, p pattern) error {
 	query := tx.Project.Query().Where(project.ID(p.ProjectID))
 	if s.store.Postgres() {
@@ -134,7 +134,7 @@ func (s *Memories) suggestOne(ctx context.Context, tx *ent.Tx, p pattern) error 
 	rows, err := tx.Finding.Query().Where(notedFalsePositive...).Where(withoutMemory, finding.ProjectID(p.ProjectID), finding.RuleID(p.RuleID)).
 		Order(ent.Desc(finding.FieldTriagedAt), ent.Asc(finding.FieldID)).Limit(500).
 		Select(finding.FieldID, finding.FieldFingerprint, finding.FieldTriageComment, finding.FieldTriagedAt).All(ctx)
-	if err != nil || len(rows) < suggestFrom {
+	if err != nil || len(rows) < suggestThreshold {
 		return err
 	}
 	total, err := tx.AiMemory.Query().Where(aimemory.StageNEQ(memory.Deleted)).Count(ctx)
@@ -164,7 +164,7 @@ func (s *Memories) suggestOne(ctx context.Context, tx *ent.Tx, p pattern) error 
 	return nil
 }
 
-// notes are the different ones that people wrote, the newest first: the same on several refs or findings is one.
+// notes returns the distinct notes, newest first. Equal notes on several refs or findings count once.
 func notes(rows []*ent.Finding) (sources []*storev1.AiMemorySource) {
 	seen := map[string]bool{}
 	for _, row := range rows {
@@ -182,7 +182,7 @@ func notes(rows []*ent.Finding) (sources []*storev1.AiMemorySource) {
 	return sources
 }
 
-// addAuthors names who wrote the notes, as the history of the findings says.
+// addAuthors adds the authors of the notes from the history of the findings.
 func addAuthors(ctx context.Context, tx *ent.Tx, sources []*storev1.AiMemorySource) error {
 	ids := make([]int64, len(sources))
 	for i, source := range sources {
@@ -207,7 +207,7 @@ func addAuthors(ctx context.Context, tx *ent.Tx, sources []*storev1.AiMemorySour
 	return nil
 }
 
-// author is the name of who made an event; empty when he is gone.
+// author is the display name of an event's author; empty if the user was deleted.
 func author(ctx context.Context, tx *ent.Tx, e *ent.FindingEvent) (name string, err error) {
 	switch e.ActorKind {
 	case "user":

@@ -39,7 +39,7 @@ func TestMemoryOperations(t *testing.T) {
 			t.Fatal(err)
 		}
 		apitest.Same(t, answer, list)
-		// All is replaced: what is not given is gone.
+		// An update replaces all fields: absent ones are cleared.
 		memoryGolden(t, "update_memory", s.do(t, http.MethodPut, "memories/"+id, `{"memoryId":"999","memory":{"id":"999","content":"Ask #appsec","ruleId":"","repositoryId":"0"}}`, 200))
 		memoryGolden(t, "get_memories_by_ids", s.do(t, http.MethodPost, "memories/ids", `{"memoryIds":["`+id+`","999999"]}`, 200))
 		memoryGolden(t, "delete_memory", s.do(t, http.MethodDelete, "memories/"+id, "", 200))
@@ -179,7 +179,7 @@ func TestMemoryWalls(t *testing.T) {
 		}
 		s.as(t, globex.Token, http.MethodPost, "memories/list", `{}`, 404)
 
-		// A member sees memories of the projects of his teams and of all projects, and changes the former.
+		// A member sees memories of their teams' projects and memories for all projects, and can change only the former.
 		mia := s.member(t)
 		if got := memoryIDs(t, s.as(t, mia, http.MethodPost, "memories/list", `{}`, 200)); !slices.Equal(got, []string{id, web}) {
 			t.Errorf("the member lists %v", got)
@@ -225,7 +225,7 @@ func TestMemoryFromTriage(t *testing.T) {
 		}
 		s.do(t, http.MethodPost, "memories/triage", fmt.Sprintf(`{"note":"x","filter":{"rules":["js.xss"]},"identifierFilter":{"ids":["%d"]}}`, one), 400)
 		mia := s.member(t)
-		s.as(t, mia, http.MethodPost, "memories/triage", `{"note":"x","filter":{"rules":["js.xss"]}}`, 200) // sees one of them only
+		s.as(t, mia, http.MethodPost, "memories/triage", `{"note":"x","filter":{"rules":["js.xss"]}}`, 200) // sees only one of them
 	})
 }
 
@@ -300,7 +300,7 @@ func TestMemorySuggestions(t *testing.T) {
 		first := s.finding(t, "acme/web", "py.sqli", "one", ignored("roles are\n constants", main, 100))
 		s.finding(t, "acme/web", "py.sqli", "one", ignored("roles are\n constants", "refs/heads/dev", 100)) // the same finding
 		s.finding(t, "acme/web", "py.sqli", "two", ignored("test data", main, 300))
-		for _, print := range []string{"five", "six", "seven"} { // without notes
+		for _, print := range []string{"five", "six", "seven"} { // no notes
 			s.finding(t, "acme/api", "py.sqli", print, ignored("", main, 100))
 			s.finding(t, "acme/web", "js.xss", print, func(f *ent.FindingCreate) {
 				ignored("not now", main, 100)(f)
@@ -338,7 +338,7 @@ func TestMemorySuggestions(t *testing.T) {
 	})
 }
 
-// A deployment has so many memories and no more, whoever of its callers sees which of them.
+// The limit counts all memories of a deployment, whichever of them the caller sees.
 func TestMemoryLimit(t *testing.T) {
 	t.Parallel()
 	eachRemembering(t, func(t *testing.T, s *remembering) {

@@ -20,17 +20,17 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// hourly is how many analyses a deployment may ask for in an hour (contract facts 2.5).
+// hourly is the maximum number of analyses per hour and deployment (contract facts 2.5).
 const hourly = 1000
 
-// usage is what a deployment asked for in the calendar month and in the hour (both UTC) of a moment. A fix counts as an
+// usage is a deployment's number of orders in the calendar month and hour (both UTC) of a time. A fix counts as an
 // analysis.
 type usage struct {
 	month, hour int64
 	now         time.Time
 }
 
-// usage counts for the whole deployment, whatever the caller may see of it.
+// usage counts for the whole deployment, independent of what the caller may see.
 func (a *Assistant) usage(ctx context.Context, db *ent.Client, deploymentID int64) (usage, error) {
 	u := usage{now: time.Now().UTC()}
 	var err error
@@ -41,7 +41,7 @@ func (a *Assistant) usage(ctx context.Context, db *ent.Client, deploymentID int6
 	return u, err
 }
 
-// ordered counts what was asked for since a time.
+// ordered counts the orders since a time.
 func ordered(ctx context.Context, db *ent.Client, deploymentID int64, since time.Time) (int64, error) {
 	ctx = tenant.System(ctx)
 	analyses, err := db.AiAnalysis.Query().Where(aianalysis.DeploymentID(deploymentID), aianalysis.CreatedAtGTE(store.Micros(since)),
@@ -58,7 +58,7 @@ func (u usage) monthStart() time.Time {
 	return time.Date(u.now.Year(), u.now.Month(), 1, 0, 0, 0, 0, time.UTC)
 }
 
-// check refuses more analyses than are left. Nothing of a call is done then.
+// check rejects a request for more analyses than are left. Such a request has no effect.
 func (u usage) check(more, monthly int64) error {
 	switch {
 	case u.month+more > monthly:
@@ -76,8 +76,8 @@ func exhausted(period string, used, most, more int64, now, reset time.Time) erro
 	return apierr.New(codes.ResourceExhausted, errorsv1.Reason_REASON_RATE_LIMITED, text, &errdetails.RetryInfo{RetryDelay: durationpb.New(wait)})
 }
 
-// lockQuota makes callers of one deployment take turns, so that two together cannot ask for more than is left. SQLite
-// has one writer anyway.
+// lockQuota serializes the callers of one deployment, so that concurrent requests cannot exceed the quota. SQLite has a
+// single writer anyway.
 func (a *Assistant) lockQuota(ctx context.Context, tx *ent.Tx, deploymentID int64) error {
 	if !a.store.Postgres() {
 		return nil

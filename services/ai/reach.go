@@ -16,45 +16,45 @@ import (
 	"github.com/palisade/palisade/services/scm/host"
 )
 
-// connections reads the source-code host connections of the deployment.
+// connections reads the deployment's source-code host connections.
 func (a *Assistant) connections(ctx context.Context) ([]*ent.ScmConfig, error) {
 	return a.store.Reader.ScmConfig.Query().Order(ent.Asc(scmconfig.FieldID)).All(ctx)
 }
 
-// obstacle is why code cannot be reached; the reason UNSPECIFIED means that it can.
-type obstacle struct {
+// accessError is the reason why code cannot be read. The reason UNSPECIFIED means that it can.
+type accessError struct {
 	reason aiv1.AnalysisFailureReason
 	text   string
 }
 
-// reach says through which connection the code of a project can be read.
-func (a *Assistant) reach(configs []*ent.ScmConfig, row *ent.Project) (config *ent.ScmConfig, repository string, why obstacle) {
+// connectionFor returns the connection through which a project's code can be read.
+func (a *Assistant) connectionFor(configs []*ent.ScmConfig, row *ent.Project) (config *ent.ScmConfig, repository string, why accessError) {
 	config, repository, missing := connect.Reached(configs, row)
 	if config == nil {
-		return nil, "", obstacle{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_NO_SCM_CONFIGURED, missing}
+		return nil, "", accessError{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_NO_SCM_CONFIGURED, missing}
 	}
 	kind := scmv1.ScmType(scmv1.ScmType_value[config.Type])
 	switch scopes := scopesOf(config); {
 	case !slices.Contains(host.Supported, kind):
-		why = obstacle{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_SCM_NOT_SUPPORTED,
+		why = accessError{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_SCM_NOT_SUPPORTED,
 			fmt.Sprintf("code at hosts of type %s cannot be read yet", config.Type)}
 	case config.Suspended:
-		why = obstacle{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_SCM_DISCONNECTED,
+		why = accessError{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_SCM_DISCONNECTED,
 			"the source-code host has suspended the connection to " + config.Namespace}
 	case len(config.AccessToken) == 0 && config.ScmAppID == nil:
-		why = obstacle{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_SCM_DISCONNECTED,
+		why = accessError{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_SCM_DISCONNECTED,
 			"the connection to " + config.Namespace + " has no credential: set its accessToken"}
 	case config.CheckedAt != nil && !config.CheckOk:
-		why = obstacle{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_SCM_DISCONNECTED,
+		why = accessError{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_SCM_DISCONNECTED,
 			"the connection to " + config.Namespace + " did not work at its last check: " + config.CheckError}
 	case scopes != nil && !scopes.GetReadContents():
-		why = obstacle{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_NO_CODE_ACCESS,
+		why = accessError{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_NO_CODE_ACCESS,
 			"the credential of the connection to " + config.Namespace + " may not read code"}
 	}
 	return config, repository, why
 }
 
-// scopesOf are what the credential may do; nil before the first check.
+// scopesOf returns the credential's scopes; nil before the first check.
 func scopesOf(config *ent.ScmConfig) *scmv1.ScmTokenScopes {
 	scopes := &scmv1.ScmTokenScopes{}
 	if config.CheckedAt == nil || proto.Unmarshal(config.TokenScopes, scopes) != nil {

@@ -11,13 +11,13 @@ import (
 )
 
 var (
-	// errOff is what the deployment has switched off.
+	// errOff: the deployment has disabled the feature.
 	errOff = errors.New("the deployment has switched it off")
-	// errProvider is a model that the deployment does not allow.
+	// errProvider: the deployment does not allow this model provider.
 	errProvider = fmt.Errorf("%w for the provider of this server", errOff)
 )
 
-// use is what a model is asked for, in the name of its switch in the configuration of the deployment's products.
+// use is a use of the model. Its value is the name of the switch in the deployment's product configuration.
 type use string
 
 const (
@@ -25,8 +25,8 @@ const (
 	fixing   use = "sast.ai_autofix.enabled"
 )
 
-// wanted are the uses that parts of an analysis need. Tags need none but that AI is on.
-func wanted(parts prompt.Parts) (uses []use) {
+// checkCurrent returns the uses that the parts of an analysis need. Tags only need AI to be enabled.
+func usesOf(parts prompt.Parts) (uses []use) {
 	if parts.Verdict {
 		uses = append(uses, triaging)
 	}
@@ -36,9 +36,9 @@ func wanted(parts prompt.Parts) (uses []use) {
 	return uses
 }
 
-// permitted refuses what the deployment has switched off, with errOff (or errProvider, which is one) and the name of
-// the switch.
-func (a *Assistant) permitted(ctx context.Context, uses ...use) error {
+// checkAllowed returns errOff with the name of the switch if the deployment has disabled a use, or errProvider, which
+// wraps errOff.
+func (a *Assistant) checkAllowed(ctx context.Context, uses ...use) error {
 	row, err := a.store.Reader.Deployment.Query().Only(ctx)
 	if err != nil {
 		return err

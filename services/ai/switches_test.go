@@ -10,13 +10,13 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// products changes the configuration of the deployment's products.
+// products changes the deployment's product configuration.
 func (s *modelled) products(t testing.TB, body string) {
 	t.Helper()
 	s.call(t, http.MethodPut, fmt.Sprintf("/api/agent/deployments/%d/products", s.DeploymentID), body, http.StatusOK)
 }
 
-// A deployment can switch off what the server could do; what it has not set is on.
+// A deployment can disable features of the server. A feature that is not set is enabled.
 func TestSwitchedOff(t *testing.T) {
 	t.Parallel()
 	eachModelled(t, always("true_positive"), nil, func(t *testing.T, s *modelled) {
@@ -61,7 +61,7 @@ func TestSwitchedOff(t *testing.T) {
 	})
 }
 
-// What waits when AI is switched off is not sent to the model.
+// Waiting analyses are not sent to the model after AI is disabled.
 func TestSwitchedOffMeanwhile(t *testing.T) {
 	t.Parallel()
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {

@@ -27,24 +27,24 @@ type Tasks struct {
 	jobs *jobs.Jobs
 }
 
-// NewTasks serves AI tasks; the queue takes their jobs.
+// NewTasks serves AI tasks; queue holds their jobs.
 func NewTasks(a *Assistant, queue *jobs.Jobs) *Tasks { return &Tasks{Assistant: a, jobs: queue} }
 
 const (
-	// insertBatch is how many analyses one statement adds: SQLite has 32,766 variables.
+	// insertBatch is the number of analyses per insert: SQLite allows 32,766 variables.
 	insertBatch = 500
-	// forgotten is when an analysis that never ended no longer stands in the way of another.
-	forgotten = 24 * time.Hour
+	// staleAfter is the age at which an unfinished analysis no longer blocks another.
+	staleAfter = 24 * time.Hour
 )
 
-// The states of an analysis.
+// States of an analysis.
 const (
 	pending = "pending"
 	done    = "done"
 	failed  = "failed"
 )
 
-// CreateCombinedTask orders analyses. Whatever is refused is refused before anything is stored.
+// CreateCombinedTask orders analyses. It rejects invalid requests before storing anything.
 func (s *Tasks) CreateCombinedTask(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) (*aiv1.CreateCombinedTaskResponse, error) {
 	if !s.models.Configured() {
 		return nil, llm.ErrNotConfigured
@@ -56,7 +56,7 @@ func (s *Tasks) CreateCombinedTask(ctx context.Context, r *aiv1.CreateCombinedTa
 	if err != nil {
 		return nil, err
 	}
-	if err := s.permitted(ctx, wanted(o.parts)...); errors.Is(err, errOff) {
+	if err := s.checkAllowed(ctx, usesOf(o.parts)...); errors.Is(err, errOff) {
 		return nil, apierr.FailedPrecondition("%v", err)
 	} else if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (s *Tasks) CreateCombinedTask(ctx context.Context, r *aiv1.CreateCombinedTa
 	response := &aiv1.CreateCombinedTaskResponse{}
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		response.Failures = slices.Clone(failures)
-		return s.carryOut(ctx, tx, o, chosen, response)
+		return s.storeTask(ctx, tx, o, chosen, response)
 	})
 	if err != nil {
 		return nil, err
@@ -77,18 +77,18 @@ func (s *Tasks) CreateCombinedTask(ctx context.Context, r *aiv1.CreateCombinedTa
 	return response, nil
 }
 
-// order is what a call asks for.
+// order is a parsed request.
 type order struct {
 	deploymentID int64
 	chains       []string
 	parts        prompt.Parts
 	regenerate   bool
-	// trial says that memory is tried out.
+	// trial: memory is a trial memory.
 	trial  bool
 	memory prompt.Memory
 }
 
-// partsOf are what chains consist of.
+// partsOf returns the parts of chains.
 func partsOf(chains []aiv1.Chain) (parts prompt.Parts, words []string) {
 	for _, chain := range chains {
 		switch chain {
@@ -111,8 +111,8 @@ func partsOf(chains []aiv1.Chain) (parts prompt.Parts, words []string) {
 	return parts, words
 }
 
-// carryOut stores the task and enqueues its jobs.
-func (s *Tasks) carryOut(ctx context.Context, tx *ent.Tx, o order, chosen []choice, response *aiv1.CreateCombinedTaskResponse) error {
+// storeTask stores the task and enqueues its jobs.
+func (s *Tasks) storeTask(ctx context.Context, tx *ent.Tx, o order, chosen []choice, response *aiv1.CreateCombinedTaskResponse) error {
 	if err := s.lockQuota(ctx, tx, o.deploymentID); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (s *Tasks) carryOut(ctx context.Context, tx *ent.Tx, o order, chosen []choi
 	return nil
 }
 
-// enqueue adds the analyses with a statement for many, and a job for each.
+// enqueue inserts the analyses in batches, and a job for each.
 func (s *Tasks) enqueue(ctx context.Context, tx *ent.Tx, o order, groupID int64, todo []choice) error {
 	for part := range slices.Chunk(todo, insertBatch) {
 		rows := make([]*ent.AiAnalysisCreate, len(part))
@@ -174,8 +174,8 @@ func (s *Tasks) enqueue(ctx context.Context, tx *ent.Tx, o order, groupID int64,
 	return nil
 }
 
-// GetTaskInfo reckons the wait from the deployment's own jobs in the queue, which those of others do not stop, and from
-// how long its latest analyses took.
+// GetTaskInfo estimates the wait from the deployment's own queued jobs and the duration of its latest analyses. Jobs of
+// other deployments do not count, because they do not delay these.
 func (s *Tasks) GetTaskInfo(ctx context.Context, _ *aiv1.GetTaskInfoRequest) (*aiv1.GetTaskInfoResponse, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	waiting, err := s.jobs.Waiting(ctx, queue, deploymentID)
@@ -198,9 +198,9 @@ func (s *Tasks) GetTaskInfo(ctx context.Context, _ *aiv1.GetTaskInfoRequest) (*a
 }
 
 const (
-	// recent is how many analyses the duration of one is reckoned from.
+	// recent is the number of analyses used to estimate the duration.
 	recent = 50
-	// usualDuration is that of one where none has ended yet.
+	// usualDuration is the estimate before any analysis has ended.
 	usualDuration = 10 * time.Second
 )
 

@@ -27,13 +27,13 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// maxIssues is how many findings one task is about at the most: as many as the hour allows.
+// maxIssues is the maximum number of findings in one task: the hourly quota.
 const maxIssues = hourly
 
 // choice is a finding that can be analysed.
 type choice struct{ id, contentHash int64 }
 
-// order reads what to do. A memory that is tried out in the place of a stored one needs that one.
+// order reads the request. A trial memory that replaces a stored one needs the stored one to exist.
 func (s *Tasks) order(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) (order, error) {
 	o := order{deploymentID: r.GetDeploymentId(), regenerate: r.GetTask().GetRegenerate()}
 	o.parts, o.chains = partsOf(r.GetTask().GetChains())
@@ -57,9 +57,9 @@ func (s *Tasks) order(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) (o
 	return o, err
 }
 
-// choose finds the findings of a call and tells those that cannot be analysed.
+// choose selects the findings of a request and reports the findings that cannot be analysed.
 func (s *Tasks) choose(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) ([]choice, []*aiv1.AnalysisFailure, error) {
-	rows, err := s.named(ctx, r)
+	rows, err := s.findingsNamed(ctx, r)
 	if err != nil || len(rows) == 0 {
 		return nil, nil, err
 	}
@@ -78,9 +78,9 @@ func (s *Tasks) choose(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) (
 		if err != nil {
 			return nil, nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
 		}
-		why := obstacle{}
+		why := accessError{}
 		if needsHost(row.IssueType, content) {
-			why = s.unreadable(configs, projects[row.ProjectID], content)
+			why = s.whyUnreadable(configs, projects[row.ProjectID], content)
 		}
 		if why.reason != aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_UNSPECIFIED {
 			failures = append(failures, &aiv1.AnalysisFailure{IssueParentId: row.ID, Reason: why.reason, Message: why.text})
@@ -91,13 +91,13 @@ func (s *Tasks) choose(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) (
 	return chosen, failures, nil
 }
 
-// named reads the findings that a call names.
-func (s *Tasks) named(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) ([]*ent.Finding, error) {
+// findingsNamed reads the findings that a request names.
+func (s *Tasks) findingsNamed(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) ([]*ent.Finding, error) {
 	ids := r.GetTask().GetIssueIds()
 	if len(ids) == 0 && r.GetFilter() == nil {
 		return nil, apierr.InvalidArgument("task.issueIds", "task.issueIds or filter must say which findings to analyse")
 	}
-	if err := s.known(ctx, ids); err != nil {
+	if err := s.requireFindings(ctx, ids); err != nil {
 		return nil, err
 	}
 	var where []predicate.Finding
@@ -121,8 +121,8 @@ func (s *Tasks) named(ctx context.Context, r *aiv1.CreateCombinedTaskRequest) ([
 	return rows, err
 }
 
-// known refuses ids of findings that there are not.
-func (s *Tasks) known(ctx context.Context, ids []int64) error {
+// requireFindings rejects ids of missing findings.
+func (s *Tasks) requireFindings(ctx context.Context, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -155,26 +155,26 @@ func (s *Tasks) projectsOf(ctx context.Context, rows []*ent.Finding) (map[int64]
 	return projects, err
 }
 
-// needsHost reports whether a finding says nothing without code that is not stored. What is known of a dependency is
-// enough; and a file that holds a secret is not shown to a model.
+// needsHost reports whether a finding cannot be analysed without code from the host. A dependency finding does not need
+// code, and the file of a secret is never sent to a model.
 func needsHost(issueType string, content *storev1.FindingContent) bool {
 	return aboutCode(issueType) && strings.TrimSpace(content.GetSnippet()) == ""
 }
 
-// aboutCode reports whether lines of code are what a finding is about.
+// aboutCode reports whether a finding is about lines of code.
 func aboutCode(issueType string) bool { return issueType == "sast" || issueType == "ai_sast" }
 
-// unreadable says why the code of a finding cannot be read at its host.
-func (a *Assistant) unreadable(configs []*ent.ScmConfig, row *ent.Project, content *storev1.FindingContent) obstacle {
+// whyUnreadable returns why a finding's code cannot be read from its host.
+func (a *Assistant) whyUnreadable(configs []*ent.ScmConfig, row *ent.Project, content *storev1.FindingContent) accessError {
 	if row == nil || row.URL == "" || content.GetCommit() == "" || content.GetLocation().GetFilePath() == "" {
-		return obstacle{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_LOCAL_SCAN,
+		return accessError{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_LOCAL_SCAN,
 			"no code is stored, and the scan named no repository and commit to read it at: scan with the URL and the commit of the repository"}
 	}
-	_, _, why := a.reach(configs, row)
+	_, _, why := a.connectionFor(configs, row)
 	return why
 }
 
-// partsOfGroups are what tasks asked for.
+// partsOfGroups returns the parts that tasks requested.
 func partsOfGroups(ctx context.Context, tx *ent.Tx, ids []int64) (map[int64]prompt.Parts, error) {
 	rows, err := tx.AiTaskGroup.Query().Where(func(q *entsql.Selector) { q.Where(store.InIDs(q.C(aitaskgroup.FieldID), ids)) }).All(ctx)
 	parts := make(map[int64]prompt.Parts, len(rows))
@@ -192,8 +192,7 @@ func covers(made, wanted prompt.Parts) bool {
 	return (made.Verdict || !wanted.Verdict) && (made.Guidance || !wanted.Guidance) && (made.Tags || !wanted.Tags)
 }
 
-// withoutAnalysed leaves out findings that were analysed for all that is asked for now, and those that are being
-// analysed.
+// withoutAnalysed removes findings that already have all requested parts, and findings with an analysis in progress.
 func (s *Tasks) withoutAnalysed(ctx context.Context, tx *ent.Tx, o order, chosen []choice, response *aiv1.CreateCombinedTaskResponse) ([]choice, error) {
 	ids := make([]int64, len(chosen))
 	for i, c := range chosen {
@@ -206,7 +205,7 @@ func (s *Tasks) withoutAnalysed(ctx context.Context, tx *ent.Tx, o order, chosen
 	}
 	err := tx.AiAnalysis.Query().Where(func(q *entsql.Selector) { q.Where(store.InIDs(q.C(aianalysis.FieldFindingID), ids)) },
 		aianalysis.Or(
-			aianalysis.And(aianalysis.Status(pending), aianalysis.CreatedAtGT(store.Micros(time.Now().Add(-forgotten)))),
+			aianalysis.And(aianalysis.Status(pending), aianalysis.CreatedAtGT(store.Micros(time.Now().Add(-staleAfter)))),
 			aianalysis.And(aianalysis.Status(done), aianalysis.Trial(false)),
 		)).Select(aianalysis.FieldFindingID, aianalysis.FieldGroupID, aianalysis.FieldStatus).Scan(ctx, &rows)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// modelled is a server whose model is a local one, with a project and a rule.
+// modelled is a server with a local model, a project and a rule.
 type modelled struct {
 	*apitest.Server
 	model     *llmtest.Server
@@ -34,7 +34,7 @@ type modelled struct {
 	ruleID    int64
 }
 
-// eachModelled runs a test on both databases, with a model that answers so.
+// eachModelled runs a test on both databases, with a model that uses answer.
 func eachModelled(t *testing.T, answer func(llmtest.Request) llmtest.Reply, adjust func(*config.Config), test func(t *testing.T, s *modelled)) {
 	t.Helper()
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
@@ -60,7 +60,7 @@ func startModelled(t *testing.T, answer func(llmtest.Request) llmtest.Reply, adj
 	return s
 }
 
-// ground makes a project and a rule of a deployment.
+// ground creates a project and a rule of a deployment.
 func (s *modelled) ground(t testing.TB, of apitest.Tenant, address string) (projectID, ruleID int64) {
 	t.Helper()
 	about, err := proto.Marshal(&findingsv1.FindingRule{
@@ -88,7 +88,7 @@ func (s *modelled) ground(t testing.TB, of apitest.Tenant, address string) (proj
 	return projectID, ruleID
 }
 
-// fact is a finding to store; what is empty is that of an open code finding.
+// fact describes a finding to store. Empty fields get the values of an open code finding.
 type fact struct {
 	print, kind, ref, state, triage string
 	content                         *storev1.FindingContent
@@ -145,7 +145,7 @@ func (s *modelled) finding(t testing.TB, id int64) (*ent.Finding, *storev1.Findi
 	return row, content
 }
 
-// events are those of a finding, as "kind from>to by".
+// events returns the events of a finding as "kind from>to by".
 func (s *modelled) events(t testing.TB, id int64) string {
 	t.Helper()
 	var list []string
@@ -178,7 +178,7 @@ func (s *modelled) task(t testing.TB, body string, want int) string {
 	return s.call(t, http.MethodPost, fmt.Sprintf("/api/ai/%d/combined_task", s.DeploymentID), body, want)
 }
 
-// says is the answer of a model that is sure.
+// says is a confident answer of a model.
 func says(verdict string) map[string]any {
 	return map[string]any{
 		"verdict": verdict, "reason": "name comes from a constant", "memory_ids": []string{}, "guidance_summary": "Use parameters.",
@@ -187,7 +187,7 @@ func says(verdict string) map[string]any {
 	}
 }
 
-// fitting leaves of an answer what the schema of a request asks for.
+// fitting keeps the fields of an answer that the schema of a request contains.
 func fitting(r llmtest.Request, answer map[string]any) llmtest.Reply {
 	out := map[string]any{}
 	properties, _ := r.Schema["properties"].(map[string]any)

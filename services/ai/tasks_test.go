@@ -89,7 +89,7 @@ func TestTruePositiveWithEverything(t *testing.T) {
 	})
 }
 
-// An analysis stands in the way of the same again, not of what it was not asked for.
+// An analysis blocks another one for the same parts only.
 func TestOtherChains(t *testing.T) {
 	t.Parallel()
 	eachModelled(t, always("true_positive"), nil, func(t *testing.T, s *modelled) {

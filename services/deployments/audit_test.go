@@ -12,8 +12,8 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 )
 
-// TestAuditTrail: what changes a deployment stands in its own trail, also where the call names no deployment or the
-// caller joins one.
+// TestAuditTrail: changes of a deployment are in its own trail, also if the request names no deployment or the caller
+// joins one.
 func TestAuditTrail(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s caller) {

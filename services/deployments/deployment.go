@@ -16,16 +16,16 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Kinds of objects in the audit trail.
+// Object kinds in the audit trail.
 const (
 	auditDeployment = "deployment"
 	auditFeedback   = "product_feedback"
 )
 
-// githubTypes are the kinds of source-code hosts that GitHub applications live on.
+// githubTypes are the host types that support GitHub applications.
 var githubTypes = []string{"SCM_TYPE_GITHUB", "SCM_TYPE_GITHUB_ENTERPRISE"}
 
-// appComplete is the state of an application whose registration the host has confirmed.
+// appComplete is the state of an application with a completed registration.
 const appComplete = "complete"
 
 // Deployment is the service group "deployment".
@@ -37,7 +37,7 @@ type Deployment struct {
 // NewDeployment serves the settings and the users of deployments from the store.
 func NewDeployment(st *store.Store) *Deployment { return &Deployment{store: st} }
 
-// GetDeployment returns the deployment of the path.
+// GetDeployment returns the deployment in the path.
 func (s *Deployment) GetDeployment(ctx context.Context, _ *deploymentsv1.GetDeploymentRequest) (*deploymentsv1.GetDeploymentResponse, error) {
 	record, err := s.record(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Deployment) GetDeployment(ctx context.Context, _ *deploymentsv1.GetDepl
 	return &deploymentsv1.GetDeploymentResponse{Deployment: record}, nil
 }
 
-// GetDeploymentByToken returns the deployment of the token: a token has exactly one.
+// GetDeploymentByToken returns the token's only deployment.
 func (s *Deployment) GetDeploymentByToken(ctx context.Context, _ *deploymentsv1.GetDeploymentByTokenRequest) (*deploymentsv1.GetDeploymentByTokenResponse, error) {
 	grant, err := onlyGrant(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Deployment) GetDeploymentByToken(ctx context.Context, _ *deploymentsv1.
 	return &deploymentsv1.GetDeploymentByTokenResponse{Deployment: record}, nil
 }
 
-// GetCurrentDeployment returns id and name of the deployment of the token (contract facts, section 10).
+// GetCurrentDeployment returns id and name of the token's deployment (contract facts, section 10).
 func (s *Deployment) GetCurrentDeployment(ctx context.Context, _ *deploymentsv1.GetCurrentDeploymentRequest) (*deploymentsv1.GetCurrentDeploymentResponse, error) {
 	grant, err := onlyGrant(ctx)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Deployment) GetCurrentDeployment(ctx context.Context, _ *deploymentsv1.
 	}, nil
 }
 
-// UpdateDeployment changes the display name or the role of users who join.
+// UpdateDeployment changes the display name or the default role of new users.
 func (s *Deployment) UpdateDeployment(ctx context.Context, r *deploymentsv1.UpdateDeploymentRequest) (*deploymentsv1.UpdateDeploymentResponse, error) {
 	name := strings.TrimSpace(r.GetDisplayName())
 	if r.DisplayName != nil && name == "" {
@@ -90,7 +90,7 @@ func (s *Deployment) UpdateDeployment(ctx context.Context, r *deploymentsv1.Upda
 	return &deploymentsv1.UpdateDeploymentResponse{Deployment: out}, nil
 }
 
-// GetDeploymentAuthorizedActions translates what the access rules grant to the caller's role.
+// GetDeploymentAuthorizedActions returns the caller's permissions in the older model.
 func (s *Deployment) GetDeploymentAuthorizedActions(ctx context.Context, _ *deploymentsv1.GetDeploymentAuthorizedActionsRequest) (*deploymentsv1.GetDeploymentAuthorizedActionsResponse, error) {
 	response := &deploymentsv1.GetDeploymentAuthorizedActionsResponse{}
 	if grant, ok := access.GrantFromContext(ctx); ok {
@@ -99,7 +99,7 @@ func (s *Deployment) GetDeploymentAuthorizedActions(ctx context.Context, _ *depl
 	return response, nil
 }
 
-// GetDeploymentDefaultUserRole returns the role of users who join.
+// GetDeploymentDefaultUserRole returns the default role of new users.
 func (s *Deployment) GetDeploymentDefaultUserRole(ctx context.Context, _ *deploymentsv1.GetDeploymentDefaultUserRoleRequest) (*deploymentsv1.GetDeploymentDefaultUserRoleResponse, error) {
 	row, err := s.store.Reader.Deployment.Query().Only(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Deployment) GetDeploymentDefaultUserRole(ctx context.Context, _ *deploy
 	return &deploymentsv1.GetDeploymentDefaultUserRoleResponse{DefaultUserRole: details.Role(row.DefaultRole)}, nil
 }
 
-// GetDeploymentGitHubAppStatus says whether a GitHub application is registered.
+// GetDeploymentGitHubAppStatus reports whether a GitHub application is registered.
 func (s *Deployment) GetDeploymentGitHubAppStatus(ctx context.Context, r *deploymentsv1.GetDeploymentGitHubAppStatusRequest) (*deploymentsv1.GetDeploymentGitHubAppStatusResponse, error) {
 	query := s.store.Reader.ScmApp.Query().Where(scmapp.State(appComplete), scmapp.ScmTypeIn(githubTypes...))
 	if r.GetWithCodeAccess() {
@@ -121,7 +121,7 @@ func (s *Deployment) GetDeploymentGitHubAppStatus(ctx context.Context, r *deploy
 	return &deploymentsv1.GetDeploymentGitHubAppStatusResponse{GithubAppStatus: exists}, nil
 }
 
-// UpdateDeploymentHasTriageViaComment turns triage by replies to review comments on or off.
+// UpdateDeploymentHasTriageViaComment enables or disables triage by replies to review comments.
 func (s *Deployment) UpdateDeploymentHasTriageViaComment(ctx context.Context, r *deploymentsv1.UpdateDeploymentHasTriageViaCommentRequest) (*deploymentsv1.UpdateDeploymentHasTriageViaCommentResponse, error) {
 	out, err := s.change(ctx, func(update *ent.DeploymentUpdateOne) { update.SetTriageViaComment(r.GetHasTriageViaComment()) })
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Deployment) UpdateDeploymentHasTriageViaComment(ctx context.Context, r 
 	return &deploymentsv1.UpdateDeploymentHasTriageViaCommentResponse{HasTriageViaComment: out.GetFeatures().GetHasTriageViaComment()}, nil
 }
 
-// UpdateDeploymentHasDeepsemgrep turns analysis across files on or off.
+// UpdateDeploymentHasDeepsemgrep enables or disables analysis across files.
 func (s *Deployment) UpdateDeploymentHasDeepsemgrep(ctx context.Context, r *deploymentsv1.UpdateDeploymentHasDeepsemgrepRequest) (*deploymentsv1.UpdateDeploymentHasDeepsemgrepResponse, error) {
 	out, err := s.change(ctx, func(update *ent.DeploymentUpdateOne) { update.SetCrossFileAnalysis(r.GetHasDeepsemgrep()) })
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *Deployment) UpdateDeploymentHasDeepsemgrep(ctx context.Context, r *depl
 	return &deploymentsv1.UpdateDeploymentHasDeepsemgrepResponse{HasDeepsemgrep: out.GetFeatures().GetHasDeepsemgrep()}, nil
 }
 
-// UpdateDeploymentHasDependencyQuery turns queries for dependencies on or off.
+// UpdateDeploymentHasDependencyQuery enables or disables dependency queries.
 func (s *Deployment) UpdateDeploymentHasDependencyQuery(ctx context.Context, r *deploymentsv1.UpdateDeploymentHasDependencyQueryRequest) (*deploymentsv1.UpdateDeploymentHasDependencyQueryResponse, error) {
 	out, err := s.change(ctx, func(update *ent.DeploymentUpdateOne) { update.SetDependencyQuery(r.GetHasDependencyQuery()) })
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *Deployment) UpdateDeploymentHasDependencyQuery(ctx context.Context, r *
 	return &deploymentsv1.UpdateDeploymentHasDependencyQueryResponse{HasDependencyQuery: out.GetFeatures().GetHasDependencyQuery()}, nil
 }
 
-// SendDeploymentToggleFeedback keeps the feedback for the operator of the server.
+// SendDeploymentToggleFeedback stores the feedback for the operator of the server.
 func (s *Deployment) SendDeploymentToggleFeedback(ctx context.Context, r *deploymentsv1.SendDeploymentToggleFeedbackRequest) (*deploymentsv1.SendDeploymentToggleFeedbackResponse, error) {
 	principal, _ := access.FromContext(ctx)
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -166,7 +166,7 @@ func (s *Deployment) SendDeploymentToggleFeedback(ctx context.Context, r *deploy
 	return &deploymentsv1.SendDeploymentToggleFeedbackResponse{}, nil
 }
 
-// record reads the deployment of the context in its older form.
+// record reads the context's deployment in its older form.
 func (s *Deployment) record(ctx context.Context) (*deploymentsv1.DeploymentRecord, error) {
 	row, err := s.store.Reader.Deployment.Query().Only(ctx)
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *Deployment) record(ctx context.Context) (*deploymentsv1.DeploymentRecor
 	return details.Record(row, append(names, "")[0])
 }
 
-// change runs a change of the deployment's own row in a transaction and returns the deployment as it is afterwards.
+// change changes the deployment's row in a transaction and returns the result.
 func (s *Deployment) change(ctx context.Context, fn func(*ent.DeploymentUpdateOne)) (out *deploymentsv1.DeploymentDetails, err error) {
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := lock(ctx, s.store, tx)
@@ -209,7 +209,7 @@ func (s *Deployment) change(ctx context.Context, fn func(*ent.DeploymentUpdateOn
 	return out, nil
 }
 
-// lock reads the deployment of the context and keeps others from changing it until the end of the transaction.
+// lock reads the context's deployment and locks it until the end of the transaction.
 func lock(ctx context.Context, st *store.Store, tx *ent.Tx) (*ent.Deployment, error) {
 	query := tx.Deployment.Query()
 	if st.Postgres() {
@@ -222,7 +222,7 @@ func lock(ctx context.Context, st *store.Store, tx *ent.Tx) (*ent.Deployment, er
 	return row, err
 }
 
-// onlyGrant returns the one deployment of a token.
+// onlyGrant returns a token's only deployment.
 func onlyGrant(ctx context.Context) (access.Grant, error) {
 	list := grants(ctx)
 	if len(list) != 1 {
@@ -231,5 +231,5 @@ func onlyGrant(ctx context.Context) (access.Grant, error) {
 	return list[0], nil
 }
 
-// errNoDeployment is what the wall answers to who names a deployment that is not his.
+// errNoDeployment is the same error as for a deployment that is not the caller's.
 func errNoDeployment() error { return apierr.NotFound("deployment not found") }

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// maxSlug is how long a slug may be, the number that makes it unique included.
+	// maxSlug is the maximum length of a slug, including its number.
 	maxSlug = 63
-	// slugAttempts is how often a slug is chosen anew when somebody else takes it at the same moment.
+	// slugAttempts is the number of retries if a concurrent request takes the slug.
 	slugAttempts = 5
 )
 
-// CreateDeployment creates a deployment that the caller administers. New ones start with the administrator as the role
-// of users who join (contract facts, 3.15). Being an administrator somewhere is the condition because the contract
-// names none, and otherwise every user of a server could make deployments on it.
+// CreateDeployment creates a deployment with the caller as administrator. Its default role for new users is
+// administrator (contract facts, 3.15). The caller must be an administrator of some deployment: the contract states no
+// condition, and without one every user of a server could create deployments.
 func (s *Deployment) CreateDeployment(ctx context.Context, r *deploymentsv1.CreateDeploymentRequest) (*deploymentsv1.CreateDeploymentResponse, error) {
 	principal, _ := access.FromContext(ctx)
 	if !slices.ContainsFunc(principal.Grants, func(g access.Grant) bool { return g.Role == access.RoleAdmin }) {
@@ -67,7 +67,7 @@ func create(ctx context.Context, tx *ent.Tx, name, base string, adminID int64) (
 	if err != nil {
 		return nil, err
 	}
-	// From here on the new deployment is the one that the call acts in, for the wall as for the audit trail.
+	// From here on the call acts in the new deployment, for tenant isolation and the audit trail.
 	ctx = tenant.NewContext(ctx, row.ID)
 	err = tx.Membership.Create().SetUserID(adminID).SetRole(string(access.RoleAdmin)).SetCreatedAt(store.Now()).Exec(ctx)
 	if err != nil {
@@ -81,10 +81,10 @@ func create(ctx context.Context, tx *ent.Tx, name, base string, adminID int64) (
 	return out, nil
 }
 
-// slugNumber is how much of a slug is left free for the number that makes it unique.
+// slugNumber is the space reserved for the number of a slug.
 const slugNumber = len("-999999")
 
-// freeSlug is the slug, with the first number from 2 that makes it differ from all that are taken.
+// freeSlug returns the slug, if needed with the first number from 2 that makes it unique.
 func freeSlug(base string, taken []string) string {
 	if !slices.Contains(taken, base) {
 		return base
@@ -96,7 +96,7 @@ func freeSlug(base string, taken []string) string {
 	}
 }
 
-// cutSlug shortens a slug; it still ends in a letter or digit.
+// cutSlug shortens a slug so that it still ends in a letter or digit.
 func cutSlug(s string, length int) string {
 	return strings.Trim(s[:min(len(s), length)], "-_")
 }

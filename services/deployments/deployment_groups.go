@@ -15,19 +15,19 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// teamRoles are the roles in a team in the words of the older permission model.
+// teamRoles maps team roles to the words of the older permission model.
 var teamRoles = map[string]deploymentsv1.Role{
 	"TEAM_ROLE_MANAGER":  deploymentsv1.Role_ROLE_MANAGER,
 	"TEAM_ROLE_MEMBER":   deploymentsv1.Role_ROLE_DEVELOPER,
 	"TEAM_ROLE_READONLY": deploymentsv1.Role_ROLE_READ_ONLY,
 }
 
-// groupsOf reads the teams of users by user, in five queries for any number of users.
+// groupsOf reads the teams of users, in five queries for any number of users.
 func groupsOf(ctx context.Context, db *ent.Client, userIDs []int64) (map[int64][]*deploymentsv1.GroupWithRole, error) {
 	links, err := db.TeamMember.Query().
 		Where(func(s *sql.Selector) { s.Where(store.InIDs(s.C(teammember.FieldUserID), userIDs)) }).
 		Order(teammember.ByTeamID()).All(ctx)
-	if seen, limited := tenant.Teams(ctx); limited { // other teams answer 404
+	if seen, limited := tenant.Teams(ctx); limited { // other teams are not found
 		links = slices.DeleteFunc(links, func(l *ent.TeamMember) bool { return !slices.Contains(seen, l.TeamID) })
 	}
 	if err != nil || len(links) == 0 {
@@ -56,7 +56,7 @@ func groupsByID(ctx context.Context, db *ent.Client, ids []int64) (map[int64]*de
 		return nil, err
 	}
 	groups := make(map[int64]*deploymentsv1.Group, len(rows))
-	ids = ids[:0] // of those that are still there
+	ids = ids[:0] // only existing teams
 	for _, row := range rows {
 		groups[row.ID] = convertGroup(row)
 		ids = append(ids, row.ID)

@@ -15,11 +15,11 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// auditUser is a member in the audit trail.
+// auditUser is the object kind of members in the audit trail.
 const auditUser = "deployment_user"
 
-// AddDeploymentUser lets the caller join. The rule of the RPC keeps nobody out: the invitation does, and without one
-// the deployment does not exist for him.
+// AddDeploymentUser adds the caller to the deployment. The access rule allows every user; the invitation is checked
+// here. Without one, the caller gets NOT_FOUND.
 func (s *Deployment) AddDeploymentUser(ctx context.Context, r *deploymentsv1.AddDeploymentUserRequest) (*deploymentsv1.AddDeploymentUserResponse, error) {
 	principal, _ := access.FromContext(ctx)
 	if r.GetDeploymentId() == 0 {
@@ -49,8 +49,7 @@ func (s *Deployment) AddDeploymentUser(ctx context.Context, r *deploymentsv1.Add
 	return &deploymentsv1.AddDeploymentUserResponse{Deployment: out}, nil
 }
 
-// join takes up the invitation of a user. A user's name is his e-mail address in lower case, which the issuer of his
-// credential vouches for.
+// join accepts a user's invitation. A user's name is the lower-case e-mail address from the issuer of the credential.
 func join(ctx context.Context, tx *ent.Tx, row *ent.Deployment, who *access.Principal) error {
 	taken, err := access.TakeInvitation(ctx, tx, row.ID, who.Name)
 	if err != nil {
@@ -70,7 +69,7 @@ func join(ctx context.Context, tx *ent.Tx, row *ent.Deployment, who *access.Prin
 	return nil
 }
 
-// PatchDeploymentUser gives a member another role.
+// PatchDeploymentUser changes a member's role.
 func (s *Deployment) PatchDeploymentUser(ctx context.Context, r *deploymentsv1.PatchDeploymentUserRequest) (*deploymentsv1.PatchDeploymentUserResponse, error) {
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		_, row, err := s.lockMember(ctx, tx, r.GetUserId())
@@ -100,7 +99,7 @@ func (s *Deployment) PatchDeploymentUser(ctx context.Context, r *deploymentsv1.P
 	return &deploymentsv1.PatchDeploymentUserResponse{}, nil
 }
 
-// RemoveDeploymentUser removes a member and his team memberships. His API tokens stay valid (contract facts, 2.1).
+// RemoveDeploymentUser removes a member and their team memberships. Their API tokens stay valid (contract facts, 2.1).
 func (s *Deployment) RemoveDeploymentUser(ctx context.Context, r *deploymentsv1.RemoveDeploymentUserRequest) (*deploymentsv1.RemoveDeploymentUserResponse, error) {
 	var out *deploymentsv1.DeploymentDetails
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -127,8 +126,8 @@ func (s *Deployment) RemoveDeploymentUser(ctx context.Context, r *deploymentsv1.
 	return &deploymentsv1.RemoveDeploymentUserResponse{Deployment: out}, nil
 }
 
-// lockMember reads a member. Whoever changes the roles of a deployment locks it first: of two administrators who demote
-// each other at the same moment, the second must see what the first did.
+// lockMember reads a member and locks the deployment. If two administrators demote each other concurrently, the second
+// change must see the first.
 func (s *Deployment) lockMember(ctx context.Context, tx *ent.Tx, userID int64) (*ent.Deployment, *memberRow, error) {
 	locked, err := lock(ctx, s.store, tx)
 	if err != nil {
@@ -138,7 +137,7 @@ func (s *Deployment) lockMember(ctx context.Context, tx *ent.Tx, userID int64) (
 	return locked, row, err
 }
 
-// keepAdmin refuses to take the role from the last administrator.
+// keepAdmin rejects demoting or removing the last administrator.
 func keepAdmin(ctx context.Context, tx *ent.Tx, row *memberRow) error {
 	if row.Role != string(access.RoleAdmin) {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// auditProducts is the configuration of the products in the audit trail.
+// auditProducts is the object kind of the product configuration in the audit trail.
 const auditProducts = "deployment_products"
 
 // DeploymentProducts is the service group "deployment products".
@@ -40,7 +40,7 @@ func (s *DeploymentProducts) GetDeploymentProductConfig(ctx context.Context, _ *
 	return &deploymentsv1.GetDeploymentProductConfigResponse{Products: products}, nil
 }
 
-// GetDeploymentAdminProductConfig returns what operators set: nothing, as this server suspends no scans.
+// GetDeploymentAdminProductConfig returns the operators' settings: none, because this server does not suspend scans.
 func (s *DeploymentProducts) GetDeploymentAdminProductConfig(context.Context, *deploymentsv1.GetDeploymentAdminProductConfigRequest) (*deploymentsv1.GetDeploymentAdminProductConfigResponse, error) {
 	return &deploymentsv1.GetDeploymentAdminProductConfigResponse{Products: &deploymentsv1.DeploymentAdminProductConfig{
 		Sast: &deploymentsv1.AdminProductConfig{}, Sca: &deploymentsv1.AdminProductConfig{},
@@ -48,7 +48,7 @@ func (s *DeploymentProducts) GetDeploymentAdminProductConfig(context.Context, *d
 	}}, nil
 }
 
-// PutDeploymentProductConfig replaces the products that the request names.
+// PutDeploymentProductConfig replaces the products named in the request.
 func (s *DeploymentProducts) PutDeploymentProductConfig(ctx context.Context, r *deploymentsv1.PutDeploymentProductConfigRequest) (*deploymentsv1.PutDeploymentProductConfigResponse, error) {
 	var after *deploymentsv1.DeploymentProductConfig
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {

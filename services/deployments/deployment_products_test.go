@@ -31,7 +31,7 @@ func TestProducts(t *testing.T) {
 		}
 		same(t, put)(client.PutDeploymentProductConfig(ctx, &deploymentsv1.PutDeploymentProductConfigRequest{DeploymentId: s.DeploymentID}))
 
-		// A product that is named is replaced as a whole, the others stay.
+		// A named product is replaced as a whole; the others stay.
 		replaced := s.admin(t, http.MethodPut, path, `{"sast":{},"approversTag":" ","hasDeveloperTriage":false}`)
 		apitest.Golden(t, "products_replaced", replaced)
 		if got := s.admin(t, http.MethodGet, s.of(""), ""); !strings.Contains(got, `"has_autofix":false`) {

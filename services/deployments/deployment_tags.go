@@ -13,7 +13,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// auditTag is a tag in the audit trail.
+// auditTag is the object kind of tags in the audit trail.
 const auditTag = "deployment_tag"
 
 // DeploymentTags is the service group "deployment tags".
@@ -43,7 +43,7 @@ func (s *DeploymentTags) ListDeploymentTags(ctx context.Context, r *deploymentsv
 	return &deploymentsv1.ListDeploymentTagsResponse{DeploymentId: r.GetDeploymentId(), RepositoryTags: names}, nil
 }
 
-// FindDeploymentTags lists all tags, and counts their projects in one more query when asked.
+// FindDeploymentTags lists all tags. If requested, one more query counts their projects.
 func (s *DeploymentTags) FindDeploymentTags(ctx context.Context, r *deploymentsv1.FindDeploymentTagsRequest) (*deploymentsv1.FindDeploymentTagsResponse, error) {
 	rows, err := s.store.Reader.Tag.Query().Order(tag.ByName()).All(ctx)
 	if err != nil {
@@ -77,8 +77,7 @@ func (s *DeploymentTags) FindDeploymentTags(ctx context.Context, r *deploymentsv
 	return response, nil
 }
 
-// UpdateDeploymentTag creates a tag or gives it another name. Renaming once more what was renamed already changes
-// nothing, so that a client may repeat its request.
+// UpdateDeploymentTag creates or renames a tag. Renaming is idempotent, so that a client may repeat its request.
 func (s *DeploymentTags) UpdateDeploymentTag(ctx context.Context, r *deploymentsv1.UpdateDeploymentTagRequest) (*deploymentsv1.UpdateDeploymentTagResponse, error) {
 	from, to := strings.TrimSpace(r.GetRepositoryTag()), strings.TrimSpace(r.GetName())
 	if from == "" {
@@ -91,7 +90,7 @@ func (s *DeploymentTags) UpdateDeploymentTag(ctx context.Context, r *deployments
 		to = from
 	}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error { return putTag(ctx, tx, from, to) })
-	if ent.IsConstraintError(err) { // somebody else was faster
+	if ent.IsConstraintError(err) { // a concurrent request won
 		err = errTagExists(to)
 	}
 	if err != nil {
@@ -136,7 +135,7 @@ func putTag(ctx context.Context, tx *ent.Tx, from, to string) error {
 	}
 }
 
-// DeleteDeploymentTag deletes a tag and takes it from all projects.
+// DeleteDeploymentTag deletes a tag and removes it from all projects.
 func (s *DeploymentTags) DeleteDeploymentTag(ctx context.Context, r *deploymentsv1.DeleteDeploymentTagRequest) (*deploymentsv1.DeleteDeploymentTagResponse, error) {
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := findTag(ctx, tx.Client(), r.GetRepositoryTag())

@@ -35,7 +35,7 @@ func TestTags(t *testing.T) {
 		created := s.admin(t, http.MethodPut, s.of("/tags/pci"), `{}`)
 		apitest.Golden(t, "tag_put", created)
 		same(t, created)(client.UpdateDeploymentTag(ctx, &deploymentsv1.UpdateDeploymentTagRequest{DeploymentId: s.DeploymentID, RepositoryTag: "pci"}))
-		// Tags have slashes and blanks; both spellings of a slash are one path.
+		// Tags may contain slashes and blanks; both encodings of a slash are the same path.
 		s.admin(t, http.MethodPut, s.of("/tags/team/core%20services"), `{}`)
 		slashed := fmt.Sprintf(`{"deployment_id":%d,"repository_tag":"team/core services"}`, s.DeploymentID)
 		for _, path := range []string{"/tags/team/core%20services", "/tags/team%2Fcore%20services"} {
@@ -55,7 +55,7 @@ func TestTags(t *testing.T) {
 		same(t, found)(client.FindDeploymentTags(ctx, &deploymentsv1.FindDeploymentTagsRequest{DeploymentId: s.DeploymentID, IncludeCounts: true}))
 		apitest.Golden(t, "tags_found", s.admin(t, http.MethodPost, s.of("/tags/find"), `{}`))
 
-		// A new name reaches the projects; asking for it again changes nothing.
+		// The new name is shown in projects; repeating the request changes nothing.
 		for range 2 {
 			apitest.Golden(t, "tag_renamed", s.admin(t, http.MethodPut, s.of("/tags/pci"), `{"name":" payment cards "}`))
 		}

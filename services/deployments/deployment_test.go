@@ -86,8 +86,7 @@ func TestUpdateDeployment(t *testing.T) {
 			t.Log(name)
 			s.refuses(t, http.StatusBadRequest, s.Token, http.MethodPatch, s.of(""), c[0], c[1])
 		}
-		// An empty string in a JSON body is a field that is not set, as clients send whole structs (contract facts, section
-		// 1).
+		// An empty string in a JSON body counts as absent, because clients send whole structs (contract facts, section 1).
 		for _, body := range []string{`{}`, `{"displayName":"","defaultUserRole":""}`, `{"displayName":null}`} {
 			if got := s.admin(t, http.MethodPatch, s.of(""), body); !strings.Contains(got, longest) {
 				t.Errorf("%s, or something that was refused, changed it to %s", body, got)
@@ -135,7 +134,7 @@ func TestToggles(t *testing.T) {
 	})
 }
 
-// TestPathDecides: the deployment of the body can neither be reached nor stop what the path says.
+// TestPathDecides: the deployment in the body is ignored; the path counts.
 func TestPathDecides(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
@@ -277,7 +276,7 @@ func TestCreateDeployment(t *testing.T) {
 	})
 }
 
-// TestCreateDeploymentsAtOnce: equal names that come at the same moment get slugs of their own.
+// TestCreateDeploymentsAtOnce: concurrent requests with equal names get different slugs.
 func TestCreateDeploymentsAtOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s caller) {

@@ -20,7 +20,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// defaultPageSize is how many users a page has when the caller does not say.
+// defaultPageSize is the default page size of users.
 const defaultPageSize = 100
 
 // memberRow is a membership with its user.
@@ -35,7 +35,7 @@ type memberRow struct {
 	Issuer    stdsql.NullString `sql:"issuer"`
 }
 
-// condition narrows a list of members: m is the table of memberships, u that of users.
+// condition filters members: m is the table of memberships, u the table of users.
 type condition func(m *sql.Selector, u *sql.SelectTable) *sql.Predicate
 
 // GetDeploymentUsers lists all users.
@@ -92,7 +92,7 @@ func (s *Deployment) ListDeploymentUsers(ctx context.Context, r *deploymentsv1.L
 func memberFilter(f *deploymentsv1.ListDeploymentUsersFilter) (where []condition) {
 	if text := strings.TrimSpace(f.GetQuery()); text != "" {
 		where = append(where, func(_ *sql.Selector, u *sql.SelectTable) *sql.Predicate {
-			// Databases may fold only ASCII: Contains finds other letters when they are typed as they are written.
+			// Databases may fold only ASCII: Contains finds other letters in their exact case.
 			return sql.Or(sql.ContainsFold(u.C(user.FieldName), text), sql.Contains(u.C(user.FieldName), text),
 				sql.ContainsFold(u.C(user.FieldEmail), text))
 		})
@@ -115,7 +115,7 @@ func memberFilter(f *deploymentsv1.ListDeploymentUsersFilter) (where []condition
 	return where
 }
 
-// members reads members by their id, which is the order in which they joined; limit 0 reads all.
+// members reads members by id, the order in which they joined; limit 0 reads all.
 func members(ctx context.Context, db *ent.Client, limit int, where ...condition) (rows []memberRow, err error) {
 	err = db.Membership.Query().Modify(func(m *sql.Selector) {
 		u := sql.Table(user.Table)
@@ -133,7 +133,7 @@ func members(ctx context.Context, db *ent.Client, limit int, where ...condition)
 	return rows, err
 }
 
-// member reads one member; who does not belong to the deployment is as unknown as who does not exist.
+// member reads one member. It returns the same error for a missing user and a user outside of the deployment.
 func member(ctx context.Context, db *ent.Client, userID int64) (*memberRow, error) {
 	rows, err := members(ctx, db, 1, func(m *sql.Selector, _ *sql.SelectTable) *sql.Predicate {
 		return sql.EQ(m.C(membership.FieldUserID), userID)
@@ -164,7 +164,7 @@ func convertMembers(ctx context.Context, db *ent.Client, rows []memberRow) ([]*d
 	return users, nil
 }
 
-// convert shows a member without his teams.
+// convert converts a member without teams.
 func (r *memberRow) convert() *deploymentsv1.DeploymentUser {
 	out := &deploymentsv1.DeploymentUser{
 		Id: r.UserID, OrgRole: details.Role(r.Role), Since: timestamppb.New(store.Time(r.CreatedAt)),

@@ -18,7 +18,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// seedTeams makes the teams Platform and, below it, Payments; the user manages the one and belongs to the other.
+// seedTeams creates the team Platform and its subteam Payments. The user manages the first and is a member of the
+// second.
 func seedTeams(t *testing.T, s caller, userID int64) {
 	t.Helper()
 	s.write(t, func(ctx context.Context, tx *ent.Tx) error {
@@ -181,8 +182,8 @@ func TestPatchUser(t *testing.T) {
 	})
 }
 
-// TestLastAdminsDemoteEachOther lets two administrators take each other's role at the same moment, again and again: one
-// always stays.
+// TestLastAdminsDemoteEachOther: two administrators demote each other concurrently, repeatedly: one administrator
+// always remains.
 func TestLastAdminsDemoteEachOther(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
@@ -272,7 +273,7 @@ func TestInviteAndJoin(t *testing.T) {
 		same(t, again)(checklist.InviteMembers(s.Context(t, chief), &deploymentsv1.InviteMembersRequest{
 			DeploymentId: s.DeploymentID, Emails: []string{"dana@elsewhere.test", "chief@acme.test", "new@acme.test"}}))
 
-		// The invitation opens this deployment, whatever the body says, and no other.
+		// The invitation is valid for this deployment only, whatever the body says.
 		elsewhere := fmt.Sprintf("/api/agent/deployments/%d/users", other.DeploymentID)
 		s.refuses(t, http.StatusNotFound, dana, http.MethodPost, elsewhere, fmt.Sprintf(`{"deploymentId":"%d"}`, s.DeploymentID), "deployment not found")
 		s.refuses(t, http.StatusForbidden, s.Token, http.MethodPost, s.of("/users"), `{}`, "JSON Web Token")
@@ -286,7 +287,7 @@ func TestInviteAndJoin(t *testing.T) {
 			t.Errorf("she is not in the default team, or in more: %s", users)
 		}
 
-		// Who was removed needs a new invitation.
+		// A removed user needs a new invitation.
 		id := s.userID(t, "dana@elsewhere.test")
 		s.want(t, http.StatusOK, chief, http.MethodDelete, s.of(fmt.Sprintf("/users/%d", id)), "")
 		s.refuses(t, http.StatusNotFound, dana, http.MethodPost, s.of("/users"), `{}`, "deployment not found")

@@ -1,4 +1,4 @@
-// Package deployments serves the organizations that own everything else.
+// Package deployments serves deployments, the tenants of the server.
 package deployments
 
 import (
@@ -17,7 +17,7 @@ type Deployments struct {
 	publicURL string
 }
 
-// NewDeployments serves deployments; publicURL is where callers reach this server.
+// NewDeployments serves deployments; publicURL is the server's public URL.
 func NewDeployments(publicURL string) *Deployments { return &Deployments{publicURL: publicURL} }
 
 // ListDeploymentsV1 lists the deployments of the credential with their slugs.
@@ -41,7 +41,7 @@ func (s *Deployments) ListDeployments(ctx context.Context, _ *deploymentsv1.List
 	return response, nil
 }
 
-// grants are what authentication found out about the caller: no further query is needed.
+// grants returns the deployments that authentication found, without another query.
 func grants(ctx context.Context) []access.Grant {
 	principal, ok := access.FromContext(ctx)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 )
 
-// features is the one list of what this build can do beyond its first release. Ids are never used again.
+// features lists the features of this build beyond the first release. Ids are never reused.
 var features = []struct {
 	id    int64
 	name  string

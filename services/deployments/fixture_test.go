@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// caller asks the server.
+// caller sends requests to the server.
 type caller struct{ *apitest.Server }
 
 // each runs a test on both databases.
@@ -38,13 +38,13 @@ func (c caller) want(t *testing.T, status int, token, method, path, body string)
 	return c.Body(t, token, method, path, body, status)
 }
 
-// admin asks as the first administrator, by token, and requires 200.
+// admin sends a request as the first administrator, by token, and requires 200.
 func (c caller) admin(t *testing.T, method, path, body string) string {
 	t.Helper()
 	return c.want(t, http.StatusOK, c.Token, method, path, body)
 }
 
-// refuses requires a status and that the text of the error names what it is about.
+// refuses requires a status and text in the error.
 func (c caller) refuses(t *testing.T, status int, token, method, path, body, text string) {
 	t.Helper()
 	if got := c.want(t, status, token, method, path, body); !strings.Contains(got, text) {
@@ -52,7 +52,7 @@ func (c caller) refuses(t *testing.T, status int, token, method, path, body, tex
 	}
 }
 
-// same requires that a gRPC call answers what HTTP answered.
+// same requires that a gRPC call gives the same answer as HTTP.
 func same(t *testing.T, body string) func(proto.Message, error) {
 	return func(response proto.Message, err error) {
 		t.Helper()
@@ -73,7 +73,7 @@ func code(t *testing.T, want codes.Code) func(proto.Message, error) {
 	}
 }
 
-// person makes a user of the first deployment; he is nobody's with an empty role.
+// person creates a user, who is a member of the first deployment unless role is empty.
 func (c caller) person(t *testing.T, email string, role access.Role) (id int64, jwt string) {
 	t.Helper()
 	jwt = c.AddUser(t, c.Tenant, email, role)
@@ -85,7 +85,7 @@ func (c caller) userID(t *testing.T, email string) int64 {
 	return c.Store.Reader.User.Query().Where(user.Email(email)).OnlyIDX(c.System(t))
 }
 
-// write seeds the first deployment.
+// write writes to the first deployment.
 func (c caller) write(t *testing.T, fn func(ctx context.Context, tx *ent.Tx) error) {
 	t.Helper()
 	if err := c.Store.Write(tenant.NewContext(t.Context(), c.DeploymentID), fn); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/services/scans"
 )
 
-// TestMain names the domains that these tests call.
+// TestMain registers the domains that these tests call.
 func TestMain(m *testing.M) {
 	apitest.Main(m, deployments.Register, projects.Register, scans.Register, findings.Register, notifications.Register)
 }

@@ -19,13 +19,13 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Kinds of objects in the audit trail.
+// Object kinds in the audit trail.
 const (
 	auditTask       = "onboarding_task"
 	auditInvitation = "invitation"
 )
 
-// nobody is the user id of a step of the whole deployment.
+// nobody is the user id of a step that belongs to the whole deployment.
 const nobody = 0
 
 // OnboardingChecklist is the service group "onboarding checklist".
@@ -34,7 +34,7 @@ type OnboardingChecklist struct {
 	store *store.Store
 }
 
-// NewOnboardingChecklist serves the first steps with a deployment from the store.
+// NewOnboardingChecklist serves the onboarding checklist from the store.
 func NewOnboardingChecklist(st *store.Store) *OnboardingChecklist {
 	return &OnboardingChecklist{store: st}
 }
@@ -48,8 +48,8 @@ func (s *OnboardingChecklist) GetChecklistStatus(ctx context.Context, _ *deploym
 	return &deploymentsv1.GetChecklistStatusResponse{TaskStatus: tasks}, nil
 }
 
-// PatchChecklist keeps what the caller says of steps. That a step is said to be undone does not hide that it shows in
-// the data; that it is said to be done stands, so that a deployment can pass over what it does not need.
+// PatchChecklist stores the caller's state of steps. Marking a step as not done has no effect if the data shows it is
+// done. Marking it as done takes effect, so that a deployment can skip steps.
 func (s *OnboardingChecklist) PatchChecklist(ctx context.Context, r *deploymentsv1.PatchChecklistRequest) (*deploymentsv1.PatchChecklistResponse, error) {
 	said, err := saidTasks(ctx, r.GetTaskStatus())
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *OnboardingChecklist) PatchChecklist(ctx context.Context, r *deployments
 	return &deploymentsv1.PatchChecklistResponse{TaskStatus: tasks}, nil
 }
 
-// saidTasks completes the levels of tasks and refuses what the caller may not say.
+// saidTasks sets the levels of tasks and rejects tasks that the caller may not change.
 func saidTasks(ctx context.Context, tasks []*deploymentsv1.OnboardingTask) ([]*deploymentsv1.OnboardingTask, error) {
 	grant, _ := access.GrantFromContext(ctx)
 	said := make([]*deploymentsv1.OnboardingTask, len(tasks))
@@ -94,7 +94,7 @@ func saidTasks(ctx context.Context, tasks []*deploymentsv1.OnboardingTask) ([]*d
 	return said, nil
 }
 
-// keepTask stores what the caller says of one step.
+// keepTask stores the caller's state of one step.
 func keepTask(ctx context.Context, tx *ent.Tx, task *deploymentsv1.OnboardingTask) error {
 	var userID int64 = nobody
 	if principal, ok := access.FromContext(ctx); ok && task.GetLevel() == deploymentsv1.TaskLevel_TASK_LEVEL_USER {
@@ -128,7 +128,7 @@ func keepTask(ctx context.Context, tx *ent.Tx, task *deploymentsv1.OnboardingTas
 	return nil
 }
 
-// InviteMembers opens invitations. Their people join by AddDeploymentUser.
+// InviteMembers creates invitations. Invited people join with AddDeploymentUser.
 func (s *OnboardingChecklist) InviteMembers(ctx context.Context, r *deploymentsv1.InviteMembersRequest) (*deploymentsv1.InviteMembersResponse, error) {
 	principal, _ := access.FromContext(ctx)
 	emails := make([]string, len(r.GetEmails()))
@@ -139,7 +139,7 @@ func (s *OnboardingChecklist) InviteMembers(ctx context.Context, r *deploymentsv
 	emails = slices.Compact(emails)
 	var fresh, joined, open []string
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
-		if _, err := lock(ctx, s.store, tx); err != nil { // of two calls with one address, the second finds it invited
+		if _, err := lock(ctx, s.store, tx); err != nil { // the second of two concurrent requests finds the address invited
 			return err
 		}
 		rows, err := members(ctx, tx.Client(), 0, func(_ *sql.Selector, u *sql.SelectTable) *sql.Predicate {
@@ -171,7 +171,7 @@ func (s *OnboardingChecklist) InviteMembers(ctx context.Context, r *deploymentsv
 		len(fresh), len(open), len(joined), r.GetDeploymentId())}, nil
 }
 
-// invite opens invitations; those that were taken up by people who have left since are replaced.
+// invite creates invitations. It replaces accepted ones of people who have left since.
 func invite(ctx context.Context, tx *ent.Tx, emails []string, by int64) error {
 	if len(emails) == 0 {
 		return nil

@@ -21,7 +21,7 @@ func checklistPath(s caller) string {
 	return fmt.Sprintf("/api/onboarding/deployments/%d/checklist", s.DeploymentID)
 }
 
-// state reads where one step stands, without TASK_TYPE_ and TASK_STATE_.
+// state returns the state of one step, without TASK_TYPE_ and TASK_STATE_.
 func state(t *testing.T, s caller, token, task string) string {
 	t.Helper()
 	var list struct {
@@ -39,7 +39,7 @@ func state(t *testing.T, s caller, token, task string) string {
 	return ""
 }
 
-// TestChecklistFollowsTheData does each step in turn and looks that it, and only it, changes.
+// TestChecklistFollowsTheData does each step in turn and requires that only its state changes.
 func TestChecklistFollowsTheData(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
@@ -104,7 +104,7 @@ func TestChecklistFollowsTheData(t *testing.T) {
 	})
 }
 
-// checkUntouched requires that a new deployment starts at the beginning, whatever was done in the first.
+// checkUntouched requires that a new deployment has no steps done, whatever was done in the first.
 func checkUntouched(t *testing.T, s caller, start string) {
 	t.Helper()
 	other := s.AddTenant(t, "umbrella")
@@ -114,7 +114,7 @@ func checkUntouched(t *testing.T, s caller, start string) {
 	}
 }
 
-// TestManagedScansRecur: managed scans are recurring scans before the second has run.
+// TestManagedScansRecur: managed scans count as recurring before the second scan.
 func TestManagedScansRecur(t *testing.T) {
 	s := caller{apitest.Start(t, nil)}
 	s.Upload(t, "acme/web", "refs/heads/main", []byte(oneResult))
@@ -142,7 +142,7 @@ func TestPatchChecklist(t *testing.T) {
 			}
 		}
 
-		// What one user says of himself is nobody else's.
+		// A user's own state does not affect other users.
 		patched := s.want(t, http.StatusOK, reader, http.MethodPatch, path, patch("COMPLETE_TOUR", "COMPLETE", ""))
 		apitest.Golden(t, "checklist_patched", patched)
 		same(t, patched)(client.PatchChecklist(s.Context(t, reader), &deploymentsv1.PatchChecklistRequest{
@@ -154,13 +154,13 @@ func TestPatchChecklist(t *testing.T) {
 		s.want(t, http.StatusOK, reader, http.MethodPatch, path, patch("COMPLETE_TOUR", "INCOMPLETE", "TASK_LEVEL_USER"))
 		expect(reader, "COMPLETE_TOUR", "INCOMPLETE")
 
-		// Administrators speak for all.
+		// Administrators set the state for all.
 		s.refuses(t, http.StatusForbidden, reader, http.MethodPatch, path, patch("JOIN_SLACK", "COMPLETE", "TASK_LEVEL_ORG"), "speak for the deployment")
 		s.refuses(t, http.StatusForbidden, reader, http.MethodPatch, path, patch("CONFIGURE_IGNORES", "COMPLETE", ""), "speak for the deployment")
 		s.admin(t, http.MethodPatch, path, patch("JOIN_SLACK", "COMPLETE", "TASK_LEVEL_ORG"))
 		expect(reader, "JOIN_SLACK", "COMPLETE")
 
-		// A step can be passed over, and what was said taken back; what shows in the data stays done.
+		// A step can be skipped, and that can be undone; steps that the data shows stay done.
 		expect(s.Token, "TRIAGE_DEPENDENCY", "LOCKED")
 		s.admin(t, http.MethodPatch, path, patch("TRIAGE_DEPENDENCY", "COMPLETE", ""))
 		expect(s.Token, "TRIAGE_DEPENDENCY", "COMPLETE")

@@ -22,16 +22,16 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 )
 
-// step is how one task of the checklist is judged.
+// step defines how the state of one task is determined.
 type step struct {
 	task deploymentsv1.TaskType
-	// afterScan: it is locked before the first scan.
+	// afterScan: the task is locked before the first scan.
 	afterScan bool
-	// done looks for the task in the data of the deployment; nil for what does not show there.
+	// done finds the task's result in the deployment's data; nil if the data does not show it.
 	done func(ctx context.Context, db *ent.Client, d *ent.Deployment) (bool, error)
 }
 
-// steps are all tasks, in the order of TaskType. The first scan must be judged before what is locked until then.
+// steps are all tasks, in the order of TaskType. The first scan comes before the tasks that it unlocks.
 var steps = []step{
 	{task: deploymentsv1.TaskType_TASK_TYPE_COMPLETE_TOUR},
 	{task: deploymentsv1.TaskType_TASK_TYPE_SCAN_CODE, done: scanned},
@@ -49,7 +49,7 @@ var steps = []step{
 	{task: deploymentsv1.TaskType_TASK_TYPE_ENABLE_SEMGREP_MULTIMODAL, done: aiEnabled},
 }
 
-// levelOf is whose step a task is.
+// levelOf returns whether a task belongs to the user or the deployment.
 func levelOf(task deploymentsv1.TaskType) deploymentsv1.TaskLevel {
 	switch task {
 	case deploymentsv1.TaskType_TASK_TYPE_COMPLETE_TOUR, deploymentsv1.TaskType_TASK_TYPE_JOIN_SLACK:
@@ -58,8 +58,8 @@ func levelOf(task deploymentsv1.TaskType) deploymentsv1.TaskLevel {
 	return deploymentsv1.TaskLevel_TASK_LEVEL_ORG
 }
 
-// taskStates judges all steps for the caller. Each is looked for by a query that ends at the first row it finds, and
-// only when nobody has said that it is done. They look at the whole deployment, whatever teams the caller is in.
+// taskStates determines the states of all steps for the caller. Each takes a query that stops at the first row, and
+// none if the step is marked as done. The queries cover the whole deployment, independent of the caller's teams.
 func taskStates(ctx context.Context, db *ent.Client) ([]*deploymentsv1.OnboardingTask, error) {
 	d, err := db.Deployment.Query().Only(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func taskStates(ctx context.Context, db *ent.Client) ([]*deploymentsv1.Onboardin
 	return tasks, nil
 }
 
-// saidDone are the tasks that somebody said are done, for the deployment or for the caller.
+// saidDone returns the tasks marked as done, for the deployment or by the caller.
 func saidDone(ctx context.Context, db *ent.Client) (map[string]bool, error) {
 	users := []int64{nobody}
 	if principal, ok := access.FromContext(ctx); ok {
@@ -112,7 +112,7 @@ func scanned(ctx context.Context, db *ent.Client, d *ent.Deployment) (bool, erro
 	return db.Scan.Query().Where(scan.DeploymentID(d.ID)).Exist(ctx)
 }
 
-// scannedAgain: managed scans are on, or a project has a second scan.
+// scannedAgain: managed scans are enabled, or a project has a second scan.
 func scannedAgain(ctx context.Context, db *ent.Client, d *ent.Deployment) (bool, error) {
 	managed, err := db.Project.Query().
 		Where(project.DeploymentID(d.ID), project.Or(project.ManagedDiffScan(true), project.ManagedFullScan(true))).Exist(ctx)
@@ -129,8 +129,8 @@ func scannedAgain(ctx context.Context, db *ent.Client, d *ent.Deployment) (bool,
 	}).Exist(ctx)
 }
 
-// triaged: somebody decided on a finding of these types. What is suppressed in the code has the status of what a person
-// ignored, so the triage state decides.
+// triaged: a person triaged a finding of these types. Findings suppressed in code have the same status as ignored ones,
+// so the triage state decides.
 func triaged(issueTypes ...string) func(context.Context, *ent.Client, *ent.Deployment) (bool, error) {
 	return func(ctx context.Context, db *ent.Client, d *ent.Deployment) (bool, error) {
 		return db.Finding.Query().Where(finding.DeploymentID(d.ID), finding.IssueTypeIn(issueTypes...),
@@ -151,7 +151,7 @@ func integrated(ctx context.Context, db *ent.Client, d *ent.Deployment) (bool, e
 	return db.NotificationWebhook.Query().Where(notificationwebhook.DeploymentID(d.ID)).Exist(ctx)
 }
 
-// shared: there is a second member, or somebody is invited to become one.
+// shared: there is a second member or an invitation.
 func shared(ctx context.Context, db *ent.Client, d *ent.Deployment) (bool, error) {
 	two, err := db.Membership.Query().Where(membership.DeploymentID(d.ID)).Limit(2).IDs(ctx)
 	if err != nil || len(two) == 2 {
@@ -165,6 +165,6 @@ func hostConnected(ctx context.Context, db *ent.Client, d *ent.Deployment) (bool
 }
 
 func aiEnabled(_ context.Context, _ *ent.Client, d *ent.Deployment) (bool, error) {
-	products, err := details.Stored(d) // not the default: somebody has decided
+	products, err := details.Stored(d) // differs from the default: a person has changed it
 	return products.GetAi().GetEnabled(), err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// providerID is the id of the one provider that a server can have.
+// providerID is the id of the server's only provider.
 const providerID = 1
 
 // SSOProviders is the service group "deployment SSO providers".
@@ -23,13 +23,12 @@ type SSOProviders struct {
 	issuer, audience string
 }
 
-// NewSSOProviders serves the OpenID Connect issuer of the server and the audience of its tokens; an empty issuer is
-// none.
+// NewSSOProviders serves the server's OpenID Connect issuer and the audience of its tokens. An empty issuer means none.
 func NewSSOProviders(st *store.Store, issuer, audience string) *SSOProviders {
 	return &SSOProviders{store: st, issuer: issuer, audience: audience}
 }
 
-// ListDeploymentSsoProviders lists the issuer, with the number of members that it vouches for.
+// ListDeploymentSsoProviders lists the issuer with the number of members who sign in through it.
 func (s *SSOProviders) ListDeploymentSsoProviders(ctx context.Context, r *deploymentsv1.ListDeploymentSsoProvidersRequest) (*deploymentsv1.ListDeploymentSsoProvidersResponse, error) {
 	response := &deploymentsv1.ListDeploymentSsoProvidersResponse{}
 	if s.issuer == "" {

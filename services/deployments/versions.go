@@ -24,7 +24,7 @@ type Versions struct {
 	store *store.Store
 }
 
-// NewVersions serves what scans say about their scanners from the store.
+// NewVersions serves scanner versions from the stored scans.
 func NewVersions(st *store.Store) *Versions { return &Versions{store: st} }
 
 // GetProjectVersionInfo lists the projects with a scan of the product.
@@ -54,7 +54,7 @@ func (s *Versions) GetProjectVersionInfo(ctx context.Context, r *deploymentsv1.G
 		}
 		environments[row.ID] = environment(meta.GetCiJobUrl())
 		if row.Scanner == nil {
-			continue // a report was uploaded: nobody knows by which version
+			continue // an uploaded report: the scanner's version is unknown
 		}
 		scanner := &storev1.ScannerScan{}
 		if err := proto.Unmarshal(*row.Scanner, scanner); err != nil {
@@ -79,7 +79,7 @@ type scannedProject struct {
 	ScanID stdsql.NullInt64 `sql:"scan_id"`
 }
 
-// latestScans finds the latest scan of each project in one query, which reads an index backwards for each of them.
+// latestScans finds the latest scan of each project in one query, with one backward index scan per project.
 func (s *Versions) latestScans(ctx context.Context, product scansv1.Product) ([]scannedProject, error) {
 	var all []scannedProject
 	err := s.store.Reader.Project.Query().Where(project.ArchivedAtIsNil()).Modify(func(p *sql.Selector) {
@@ -120,7 +120,7 @@ func parseProduct(word string) (scansv1.Product, error) {
 	return product, nil
 }
 
-// environment tells the kind of a CI system by the URL of its job, as each of them forms it.
+// environment detects a CI system by the format of its job URL.
 func environment(jobURL string) deploymentsv1.ScanEnvironment {
 	job, err := url.Parse(jobURL)
 	if jobURL == "" || err != nil {

@@ -1,2 +1,2 @@
-// Package identity serves who may use a deployment: the service groups users, teams and tokens.
+// Package identity serves users, teams and tokens.
 package identity

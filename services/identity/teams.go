@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// defaultTeamLimit is the page size of lists that name none (contract facts, permissions.v2).
+// defaultTeamLimit is the default page size (contract facts, permissions.v2).
 const defaultTeamLimit = 100
 
 // Teams is the service group "teams".
@@ -30,7 +30,7 @@ type Teams struct {
 // NewTeams serves teams from the store.
 func NewTeams(st *store.Store) *Teams { return &Teams{store: st} }
 
-// CheckRbacStatus says whether there are teams.
+// CheckRbacStatus reports whether there are teams.
 func (s *Teams) CheckRbacStatus(ctx context.Context, _ *identityv1.CheckRbacStatusRequest) (*identityv1.CheckRbacStatusResponse, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	enabled, err := s.store.Reader.Team.Query().Exist(ctx)
@@ -85,7 +85,7 @@ func (s *Teams) ListDeploymentTeams(ctx context.Context, r *identityv1.ListDeplo
 	return &identityv1.ListDeploymentTeamsResponse{Teams: out, Cursor: cursor}, err
 }
 
-// ListTeamChildTeams lists the teams directly below a team.
+// ListTeamChildTeams lists the direct subteams of a team.
 func (s *Teams) ListTeamChildTeams(ctx context.Context, r *identityv1.ListTeamChildTeamsRequest) (*identityv1.ListTeamChildTeamsResponse, error) {
 	p, err := s.pageOfTeam(ctx, "child teams", r)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Teams) ListTeamChildTeams(ctx context.Context, r *identityv1.ListTeamCh
 	return out, nil
 }
 
-// ListTeamRepos lists the projects of a team itself.
+// ListTeamRepos lists a team's own projects.
 func (s *Teams) ListTeamRepos(ctx context.Context, r *identityv1.ListTeamReposRequest) (*identityv1.ListTeamReposResponse, error) {
 	p, err := s.pageOfTeam(ctx, "team repos", r)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *Teams) ListTeamRepos(ctx context.Context, r *identityv1.ListTeamReposRe
 	}, nil
 }
 
-// ListTeamUsers lists the members of a team itself.
+// ListTeamUsers lists a team's own members.
 func (s *Teams) ListTeamUsers(ctx context.Context, r *identityv1.ListTeamUsersRequest) (*identityv1.ListTeamUsersResponse, error) {
 	p, err := s.pageOfTeam(ctx, "team users", r)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *Teams) ListTeamUsers(ctx context.Context, r *identityv1.ListTeamUsersRe
 	}, nil
 }
 
-// teamPage is what a list by id was asked for.
+// teamPage is a page request of a list by id.
 type teamPage struct {
 	digest page.Digest
 	after  int64
@@ -164,7 +164,7 @@ func newTeamPage(ctx context.Context, list string, r teamList) (p teamPage, err 
 	return p, err
 }
 
-// pageOfTeam is the page of a list that belongs to a team. Errors: NOT_FOUND for a team that the caller may not read.
+// pageOfTeam parses the page request of a team's list. It returns NOT_FOUND for a team that the caller may not read.
 func (s *Teams) pageOfTeam(ctx context.Context, list string, r interface {
 	teamList
 	GetTeamId() int64
@@ -180,7 +180,7 @@ func (s *Teams) pageOfTeam(ctx context.Context, list string, r interface {
 	return newTeamPage(ctx, list, r)
 }
 
-// pageOf cuts off the row that was read ahead, and makes the cursor if there was one.
+// pageOf removes the extra row that was read, and builds the cursor if there was one.
 func pageOf[R any](p teamPage, rows []R, id func(R) int64) (shown []R, cursor string) {
 	if len(rows) <= p.limit {
 		return rows, ""
@@ -189,7 +189,7 @@ func pageOf[R any](p teamPage, rows []R, id func(R) int64) (shown []R, cursor st
 	return rows, page.Encode(p.digest, page.Key{ID: id(rows[p.limit-1])})
 }
 
-// inTeams limits a column to ids, however many.
+// inTeams filters a column by any number of ids.
 func inTeams(column string, ids []int64) func(*entsql.Selector) {
 	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(column), ids)) }
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// The audit trail says who came, who went and who is what, in each change of a team.
+// The audit trail records added, removed and changed members in each change of a team.
 func TestTeamAudit(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -12,16 +12,16 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// teamCaller is who asks about teams.
+// teamCaller is the caller of a team operation.
 type teamCaller struct {
 	deploymentID int64
 	userID       int64
 	role         access.Role
-	// teams are his teams and those below; nil for administrators, who are in all of them.
+	// teams are the caller's teams and their subteams; nil for administrators, who have access to all.
 	teams *access.Teams
 }
 
-// teamCallerOf reads the teams of the caller of an RPC. db is a client or a transaction.
+// teamCallerOf reads the teams of an RPC's caller. db is a client or a transaction.
 func teamCallerOf(ctx context.Context, db interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 },
@@ -40,21 +40,22 @@ func teamCallerOf(ctx context.Context, db interface {
 	return c, err
 }
 
-// sees says whether a team exists for the caller.
+// sees reports whether a team is visible to the caller.
 func (c *teamCaller) sees(teamID int64) bool { return c.teams == nil || c.teams.Right(teamID) > 0 }
 
-// manages says whether the caller may change the members and projects of a team, and the teams below it.
+// manages reports whether the caller may change the members and projects of a team, and its subteams.
 func (c *teamCaller) manages(teamID int64) bool {
 	return c.teams == nil || c.role == access.RoleMember && c.teams.Right(teamID) == access.TeamManage
 }
 
-// owns says whether the caller may rename and delete a team: its own managers may not, those of the team above may.
+// owns reports whether the caller may rename and delete a team. Managers of a parent team may; the team's own managers
+// may not.
 func (c *teamCaller) owns(row *ent.Team) bool {
 	return c.teams == nil || row.ParentID != nil && c.manages(*row.ParentID)
 }
 
-// limit lets the context see what the caller may triage by the teams as they are now. To see a project is not enough to
-// share it: whoever manages a team could give himself the right to triage there.
+// limit restricts the context to the projects that the caller may triage now. Read access to a project is not enough to
+// share it: a manager could otherwise gain the right to triage it through an own team.
 func (c *teamCaller) limit(ctx context.Context) context.Context {
 	if c.teams == nil {
 		return ctx
@@ -62,7 +63,7 @@ func (c *teamCaller) limit(ctx context.Context) context.Context {
 	return tenant.WithTeams(ctx, c.teams.IDs(access.TeamTriage))
 }
 
-// find returns a team that the caller sees. Errors: NOT_FOUND.
+// find returns a team that is visible to the caller, else NOT_FOUND.
 func (c *teamCaller) find(ctx context.Context, db *ent.Client, id int64) (*ent.Team, error) {
 	absent := apierr.NotFound("team %d not found", id)
 	if !c.sees(id) {
@@ -75,7 +76,7 @@ func (c *teamCaller) find(ctx context.Context, db *ent.Client, id int64) (*ent.T
 	return row, err
 }
 
-// scopes says what the caller is to a team.
+// scopes returns the caller's scopes on a team.
 func (c *teamCaller) scopes(teamID int64, direct map[int64]bool) (list []identityv1.TeamScope) {
 	if direct[teamID] {
 		list = append(list, identityv1.TeamScope_TEAM_SCOPE_DIRECT_MEMBER)

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// maxTeamLevels is how deep teams nest (contract facts 2.5).
+	// maxTeamLevels is the maximum nesting of teams (contract facts 2.5).
 	maxTeamLevels = 3
-	// maxTeamsShown bounds how many teams an error names.
+	// maxTeamsShown is the maximum number of teams named in an error.
 	maxTeamsShown = 10
 )
 
-// What the audit trail calls teams, their projects and their members.
+// Object kinds of teams, their projects and their members in the audit trail.
 const (
 	auditTeam         = "team"
 	auditTeamProjects = "team_repositories"
@@ -59,7 +59,7 @@ func (s *Teams) CreateDeploymentTeam(ctx context.Context, r *identityv1.CreateDe
 		if err := change.apply(ctx, tx, caller.deploymentID, row.ID); err != nil {
 			return err
 		}
-		// Read anew: he who creates a team may have made himself a member of it.
+		// Read again: the caller may have become a member of the new team.
 		if caller, err = teamCallerOf(ctx, tx); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (s *Teams) UpdateDeploymentTeam(ctx context.Context, r *identityv1.UpdateDe
 		if err := change.apply(ctx, tx, caller.deploymentID, row.ID); err != nil {
 			return err
 		}
-		// Read anew: a manager may have given up the team.
+		// Read again: a manager may have left the team.
 		if caller, err = teamCallerOf(ctx, tx); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (s *Teams) UpdateDeploymentTeam(ctx context.Context, r *identityv1.UpdateDe
 	return &identityv1.UpdateDeploymentTeamResponse{Team: out}, nil
 }
 
-// renameTeam gives a team a new name, if there is one, and the slug that goes with it.
+// renameTeam sets a new name and its slug, if a name is given.
 func renameTeam(ctx context.Context, tx *ent.Tx, caller *teamCaller, row *ent.Team, name *string) (*ent.Team, error) {
 	update := row.Update().SetUpdatedAt(store.Now())
 	if name != nil && *name != row.Name {
@@ -139,7 +139,7 @@ func renameTeam(ctx context.Context, tx *ent.Tx, caller *teamCaller, row *ent.Te
 	return update.Save(ctx)
 }
 
-// DeleteDeploymentTeam deletes a team without teams below it.
+// DeleteDeploymentTeam deletes a team without subteams.
 func (s *Teams) DeleteDeploymentTeam(ctx context.Context, r *identityv1.DeleteDeploymentTeamRequest) (*identityv1.DeleteDeploymentTeamResponse, error) {
 	err := s.change(ctx, func(ctx context.Context, tx *ent.Tx, caller *teamCaller) error {
 		row, err := caller.find(ctx, tx.Client(), r.GetTeamId())
@@ -174,11 +174,11 @@ func (s *Teams) DeleteDeploymentTeam(ctx context.Context, r *identityv1.DeleteDe
 	return &identityv1.DeleteDeploymentTeamResponse{}, nil
 }
 
-// change runs a change of teams in a transaction. Those of one deployment take turns, so that names, levels and rights
-// that were checked still hold when the change is stored.
+// change runs a change of teams in a transaction. Changes in one deployment are serialized, so that checked names,
+// levels and permissions still hold when the change is stored.
 func (s *Teams) change(ctx context.Context, fn func(context.Context, *ent.Tx, *teamCaller) error) error {
 	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		if s.store.Postgres() { // on SQLite there is one writer anyway
+		if s.store.Postgres() { // SQLite has a single writer anyway
 			if _, err := tx.Deployment.Query().ForUpdate().OnlyID(ctx); err != nil {
 				return fmt.Errorf("lock the teams: %w", err)
 			}
@@ -191,7 +191,7 @@ func (s *Teams) change(ctx context.Context, fn func(context.Context, *ent.Tx, *t
 	})
 }
 
-// mayCreateBelow checks the place of a new team: parentID is 0 for one without a team above.
+// mayCreateBelow checks the parent of a new team; parentID is 0 if there is none.
 func (c *teamCaller) mayCreateBelow(ctx context.Context, tx *ent.Tx, parentID int64) error {
 	if parentID == 0 {
 		if c.teams != nil {
@@ -222,8 +222,8 @@ func (c *teamCaller) mayCreateBelow(ctx context.Context, tx *ent.Tx, parentID in
 	return nil
 }
 
-// refuseTeamsBelow refuses a team with teams below it: nobody could read or manage those any more, and who sees their
-// projects would change without anybody having said so.
+// refuseTeamsBelow rejects deleting a team with subteams: nobody could read or manage them any more, and access to
+// their projects would change implicitly.
 func refuseTeamsBelow(ctx context.Context, tx *ent.Tx, id int64) error {
 	below, err := tx.Team.Query().Where(team.ParentID(id)).Order(ent.Asc(team.FieldID)).Limit(maxTeamsShown + 1).IDs(ctx)
 	if err != nil || len(below) == 0 {

@@ -19,21 +19,21 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// userAction is what to do with a member.
+// userAction is a change of a member.
 type userAction struct {
 	action identityv1.UpdateAction
 	role   identityv1.TeamRole
 }
 
-// teamChange is what to do with the projects and members of a team, each named once.
+// teamChange holds the changes of a team's projects and members, each named once.
 type teamChange struct {
 	projects map[int64]identityv1.UpdateAction
 	users    map[int64]userAction
-	// The fields of the request that name them, for errors.
+	// Field paths in the request, for errors.
 	projectsField, usersField string
 }
 
-// newTeamChange fills a new team.
+// newTeamChange reads the projects and members of a new team.
 func newTeamChange(t *identityv1.TeamCreate) (*teamChange, error) {
 	c := &teamChange{
 		projects: map[int64]identityv1.UpdateAction{}, users: map[int64]userAction{},
@@ -50,7 +50,7 @@ func newTeamChange(t *identityv1.TeamCreate) (*teamChange, error) {
 	return c, nil
 }
 
-// updatedTeam reads what to change in a team.
+// updatedTeam reads the changes of a team.
 func updatedTeam(t *identityv1.TeamUpdate) (*teamChange, error) {
 	c := &teamChange{
 		projects: map[int64]identityv1.UpdateAction{}, users: map[int64]userAction{},
@@ -94,8 +94,8 @@ func (c *teamChange) user(id int64, wanted userAction) error {
 	return nil
 }
 
-// check refuses projects that the caller may not share (see limit) and users who are not of the deployment, naming all
-// of them. teamID is 0 for a new team.
+// check rejects projects that the caller may not share (see limit) and users outside of the deployment. The error names
+// all of them. teamID is 0 for a new team.
 func (c *teamChange) check(ctx context.Context, tx *ent.Tx, caller *teamCaller, teamID int64) error {
 	var problems []string
 	named := slices.Sorted(maps.Keys(c.projects))
@@ -125,8 +125,8 @@ func (c *teamChange) check(ctx context.Context, tx *ent.Tx, caller *teamCaller, 
 	return apierr.InvalidArgument(field, "%s", strings.Join(problems, "; "))
 }
 
-// unknownUsers finds the users who are neither of the deployment nor, having left it, still in the team to be removed;
-// and those of the deployment who are to be changed, but are not in the team.
+// unknownUsers finds two kinds of invalid users: users outside of the deployment, except former members who are to be
+// removed from the team, and users of the deployment who are to be changed but are not in the team.
 func (c *teamChange) unknownUsers(ctx context.Context, tx *ent.Tx, teamID int64) (strangers, outsiders []int64, err error) {
 	named := slices.Sorted(maps.Keys(c.users))
 	known, err := tx.Membership.Query().Where(inTeams(membership.FieldUserID, named)).Select(membership.FieldUserID).All(ctx)
@@ -157,7 +157,7 @@ func (c *teamChange) unknownUsers(ctx context.Context, tx *ent.Tx, teamID int64)
 	return strangers, outsiders, nil
 }
 
-// apply stores what check let pass.
+// apply stores the change; call check first.
 func (c *teamChange) apply(ctx context.Context, tx *ent.Tx, deploymentID, teamID int64) error {
 	if err := c.applyProjects(ctx, tx, deploymentID, teamID); err != nil {
 		return err
@@ -251,7 +251,7 @@ func (c *teamChange) applyUsers(ctx context.Context, tx *ent.Tx, deploymentID, t
 	return nil
 }
 
-// storeMembers adds members: those for whom no role was named keep one that they have, the others get theirs.
+// storeMembers upserts members: members without a given role keep their role, others get the given one.
 func storeMembers(ctx context.Context, tx *ent.Tx, added, given []*ent.TeamMemberCreate) error {
 	place := []string{teammember.FieldDeploymentID, teammember.FieldTeamID, teammember.FieldUserID}
 	for part := range slices.Chunk(added, store.RowsAtOnce) {
@@ -269,7 +269,7 @@ func storeMembers(ctx context.Context, tx *ent.Tx, added, given []*ent.TeamMembe
 	return nil
 }
 
-// without returns the ids that are not among the known ones.
+// without returns the ids that are not known.
 func without(ids, known []int64) []int64 {
 	found := make(map[int64]bool, len(known))
 	for _, id := range known {

@@ -10,14 +10,14 @@ import (
 	identityv1 "github.com/palisade/palisade/gen/palisade/identity/v1"
 )
 
-// teamCount is a number of things by team, whose id is in the column that they were grouped by.
+// teamCount is a count by team; the group column has the team's id.
 type teamCount struct {
 	TeamID   int64 `sql:"team_id"`
 	ParentID int64 `sql:"parent_id"`
 	Count    int64 `sql:"count"`
 }
 
-// convert makes API teams of rows, with four queries for any number of them.
+// convert converts rows to the API's form, with four queries for any number of them.
 func (c *teamCaller) convert(ctx context.Context, db *ent.Client, rows ...*ent.Team) ([]*identityv1.Team, error) {
 	if len(rows) == 0 {
 		return nil, nil

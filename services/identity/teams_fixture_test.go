@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// teamLand is a deployment with users and projects to make teams of.
+// teamLand is a deployment with users and projects for teams.
 type teamLand struct {
 	requester
 	users    map[string]int64  // ids by first name
@@ -23,7 +23,7 @@ type teamLand struct {
 	projects map[string]int64  // ids by name
 }
 
-// teamReport is one result of a code scanner, and leakReport one of a secrets scanner.
+// teamReport is one result of a code scanner, leakReport one of a secrets scanner.
 const (
 	teamReport = `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec","version":"2.21"}},"results":[
 		{"ruleId":"G104","message":{"text":"Errors unhandled"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"a.go"},"region":{"startLine":3,"snippet":{"text":"f()"}}}}]}]}]}`
@@ -31,7 +31,7 @@ const (
 		{"ruleId":"generic-api-key","message":{"text":"Key"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"b.env"},"region":{"startLine":1,"snippet":{"text":"KEY=zzz"}}}}]}]}]}`
 )
 
-// newTeamLand adds users, by first name, and uploads a report to each project.
+// newTeamLand adds users by first name, and uploads a report to each project.
 func newTeamLand(t *testing.T, s *apitest.Server, users map[string]access.Role, projects ...string) *teamLand {
 	t.Helper()
 	l := &teamLand{requester: requester{s}, users: map[string]int64{}, tokens: map[string]string{}, projects: map[string]int64{}}
@@ -55,7 +55,7 @@ func (l *teamLand) at(parts ...any) string {
 	return path
 }
 
-// words turns @name into the id of a user and #name into that of a project, so that bodies can be read.
+// words replaces @name by a user's id and #name by a project's id, for readable bodies.
 func (l *teamLand) words(body string) string {
 	return regexp.MustCompile(`[@#][a-z0-9/]+`).ReplaceAllStringFunc(body, func(word string) string {
 		id, ok := l.users[word[1:]]
@@ -101,7 +101,7 @@ func (l *teamLand) refused(t testing.TB, token, method, path, body string, want 
 	}
 }
 
-// team creates a team, whose body is JSON without its braces, and returns its id.
+// team creates a team from JSON without braces, and returns its id.
 func (l *teamLand) team(t testing.TB, token, body string) int64 {
 	t.Helper()
 	var created struct{ Team struct{ ID json.Number } }
@@ -116,7 +116,7 @@ func (l *teamLand) team(t testing.TB, token, body string) int64 {
 	return id
 }
 
-// rows is how much is stored of teams.
+// rows returns the number of stored rows of teams.
 func (l *teamLand) rows(t testing.TB) string {
 	t.Helper()
 	db, ctx := l.Store.Reader, l.System(t)

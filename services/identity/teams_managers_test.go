@@ -10,12 +10,12 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestTeamManagers walks along what a manager may do: with his own team, below it, and nowhere else.
+// TestTeamManagers tests what a manager may do: with the own team, in subteams, and nowhere else.
 func TestTeamManagers(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := newTeamLand(t, s, teamUsers, "acme/web", "acme/api", "acme/ops")
-		for _, name := range []string{"mia", "max"} { // nobody manages anything yet
+		for _, name := range []string{"mia", "max"} { // there are no managers yet
 			l.refused(t, l.tokens[name], http.MethodPost, l.at("teams"), `{"team":{"name":"Mine"}}`, 403, "only administrators")
 		}
 		own := l.team(t, s.Token, `"name":"Own","repositoryIds":[#acme/web],"users":[{"userId":"@mia","role":"TEAM_ROLE_MANAGER"},{"userId":"@max"},{"userId":"@roy","role":"TEAM_ROLE_MANAGER"}]`)
@@ -23,14 +23,14 @@ func TestTeamManagers(t *testing.T) {
 		foreign := l.team(t, s.Token, `"name":"Foreign","repositoryIds":[#acme/ops],"users":[{"userId":"@max"}]`)
 		mia, max, roy := l.tokens["mia"], l.tokens["max"], l.tokens["roy"]
 
-		// His own team: members and projects, not the name and not its existence.
+		// The own team: members and projects, not the name and not deletion.
 		l.do(t, mia, http.MethodPatch, l.at("teams", own), `{"team":{"name":"Own","users":[{"userId":"@ida","action":"UPDATE_ACTION_ADD"}],"repositories":[{"repositoryId":#acme/api,"action":"UPDATE_ACTION_ADD"}]}}`)
 		l.refused(t, mia, http.MethodPatch, l.at("teams", own), `{"team":{"name":"Ours"}}`, 403, "may rename")
 		l.refused(t, mia, http.MethodDelete, l.at("teams", own), "", 403, "may delete")
 		l.refused(t, mia, http.MethodPatch, l.at("teams", own), `{"team":{"repositories":[{"repositoryId":#acme/ops,"action":"UPDATE_ACTION_ADD"}]}}`, 400, "got #acme/ops")
 		l.refused(t, mia, http.MethodPost, l.at("teams"), `{"team":{"name":"Top"}}`, 403, "team.parentTeamId")
 
-		// Below it: everything, but for teams with projects, which stay.
+		// Subteams: everything, except deleting a team with subteams.
 		sub := l.team(t, mia, fmt.Sprintf(`"name":"Sub","parentTeamId":%d,"repositoryIds":[#acme/web],"users":[{"userId":"@max","role":"TEAM_ROLE_READONLY"}]`, below))
 		l.refused(t, mia, http.MethodPost, l.at("teams"), fmt.Sprintf(`{"team":{"name":"N","parentTeamId":%d,"repositoryIds":[#acme/ops]}}`, own), 400, "got #acme/ops")
 		has(t, l.do(t, mia, http.MethodPatch, l.at("teams", below), `{"team":{"name":"Renamed"}}`), `"slug":"renamed"`, `"authorizedScopes":["TEAM_SCOPE_MANAGE"]`)
@@ -39,13 +39,13 @@ func TestTeamManagers(t *testing.T) {
 		l.do(t, mia, http.MethodPatch, l.at("teams", sub), `{"team":{"repositories":[{"repositoryId":#acme/web,"action":"UPDATE_ACTION_REMOVE"}]}}`)
 		l.do(t, mia, http.MethodDelete, l.at("teams", sub), "")
 
-		// Other teams do not exist for him.
+		// Other teams are not found.
 		l.refused(t, mia, http.MethodGet, l.at("teams", foreign), "", 404, fmt.Sprintf("team %d not found", foreign))
 		l.refused(t, mia, http.MethodPatch, l.at("teams", foreign), `{"team":{"name":"A"}}`, 404)
 		l.refused(t, mia, http.MethodDelete, l.at("teams", foreign), "", 404)
 		l.refused(t, mia, http.MethodPost, l.at("teams"), fmt.Sprintf(`{"team":{"name":"N","parentTeamId":%d}}`, foreign), 400, "must be the id of a team")
 
-		// Members who are no managers read only, and whoever is read-only in the deployment manages nothing.
+		// Members who are not managers can only read, and users with the read-only role cannot manage.
 		for _, team := range []int64{own, foreign} {
 			l.refused(t, max, http.MethodPatch, l.at("teams", team), `{"team":{"users":[]}}`, 403, "may change it")
 			l.refused(t, max, http.MethodPost, l.at("teams"), fmt.Sprintf(`{"team":{"name":"N","parentTeamId":%d}}`, team), 403, "may create a team below it")
@@ -56,12 +56,12 @@ func TestTeamManagers(t *testing.T) {
 		has(t, l.do(t, mia, http.MethodGet, l.at("teams", own), ""), `"authorizedScopes":["TEAM_SCOPE_DIRECT_MEMBER","TEAM_SCOPE_MANAGE"]`)
 		has(t, l.do(t, s.Token, http.MethodGet, l.at("teams", own), ""), `"authorizedScopes":["TEAM_SCOPE_MANAGE"]`)
 
-		// A project that he only reads elsewhere he cannot bring into his own team, where he triages.
+		// A manager cannot add a project to the own team that they can only read elsewhere: they would gain triage rights.
 		watchers := l.team(t, s.Token, `"name":"Watchers","repositoryIds":[#acme/ops],"users":[{"userId":"@mia","role":"TEAM_ROLE_READONLY"}]`)
 		l.refused(t, mia, http.MethodPatch, l.at("teams", own), `{"team":{"repositories":[{"repositoryId":#acme/ops,"action":"UPDATE_ACTION_ADD"}]}}`, 400, "got #acme/ops")
 		l.do(t, s.Token, http.MethodDelete, l.at("teams", watchers), "")
 
-		// A manager may give his team up: the answer is the last that he sees of it.
+		// A manager may leave the team: the answer is the last that they see of it.
 		has(t, l.do(t, mia, http.MethodPatch, l.at("teams", own), `{"team":{"users":[{"userId":"@mia","action":"UPDATE_ACTION_REMOVE"}]}}`), `"authorizedScopes":[]`)
 		l.refused(t, mia, http.MethodGet, l.at("teams", own), "", 404)
 		if got := l.do(t, mia, http.MethodPost, l.at("teams", "list"), "{}"); got != `{"teams":[],"cursor":""}` {
@@ -70,7 +70,7 @@ func TestTeamManagers(t *testing.T) {
 	})
 }
 
-// TestTeamsOfTokens holds tokens against teams: membership is that of the creator, the role that of the token.
+// TestTeamsOfTokens: a token has its creator's memberships and its own role.
 func TestTeamsOfTokens(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

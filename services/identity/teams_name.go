@@ -13,12 +13,12 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// maxTeamSlug is the longest slug before its number: transliteration makes many letters of one character.
+// maxTeamSlug is the maximum length of a slug without its number. Transliteration makes several letters of one
+// character.
 const maxTeamSlug = 100
 
-// nameTeam checks a name and derives a slug from it that no other team has. The caller holds the teams (see lockTeams).
-// Errors: INVALID_ARGUMENT for a name that nobody can read; ALREADY_EXISTS. id is that of the team to rename, 0 for a
-// new one.
+// nameTeam validates a name and derives a unique slug. The caller holds the lock of teams (see lockTeams). It returns
+// INVALID_ARGUMENT for an unreadable name, and ALREADY_EXISTS. id is the team to rename, 0 for a new one.
 func nameTeam(ctx context.Context, tx *ent.Tx, id int64, name string) (slugOfName string, err error) {
 	if strings.TrimSpace(name) == "" || strings.ContainsFunc(name, unicode.IsControl) {
 		return "", apierr.InvalidArgument("team.name", "team.name must have a visible character and no control characters, got %q", name)
@@ -46,7 +46,7 @@ func nameTeam(ctx context.Context, tx *ent.Tx, id int64, name string) (slugOfNam
 	return free, nil
 }
 
-// teamSlug is the slug of a name; a name of which nothing can be written in ASCII gets a common one.
+// teamSlug is the slug of a name; a name without an ASCII form gets a common one.
 func teamSlug(name string) string {
 	base := slug.Make(name)
 	if base = strings.Trim(base[:min(len(base), maxTeamSlug)], "-_"); base == "" {

@@ -26,7 +26,7 @@ func TestTeamsGolden(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := newTeamLand(t, s, nil, "acme/api", "acme/web")
-		for _, name := range []string{"max", "mia"} { // in order: bodies show ids
+		for _, name := range []string{"max", "mia"} { // in this order: bodies contain ids
 			l.tokens[name] = s.AddUser(t, s.Tenant, name+"@acme.test", access.RoleMember)
 			l.users[name] = 2 + int64(len(l.users))
 		}
@@ -171,7 +171,7 @@ func TestTeamsInvalid(t *testing.T) {
 			l.refused(t, s.Token, http.MethodGet, l.at(path), "", 404, "not found")
 		}
 		empty := &identityv1.UpdateDeploymentTeamRequest{DeploymentId: s.DeploymentID, TeamId: top, Team: &identityv1.TeamUpdate{Name: new(string)}}
-		_, err := identityv1.NewTeamsServiceClient(s.Conn).UpdateDeploymentTeam(s.Context(t, s.Token), empty) // over HTTP "" is not given
+		_, err := identityv1.NewTeamsServiceClient(s.Conn).UpdateDeploymentTeam(s.Context(t, s.Token), empty) // over HTTP "" means absent
 		if status.Code(err) != codes.InvalidArgument {
 			t.Errorf("an empty name over gRPC: %v", err)
 		}
@@ -270,7 +270,7 @@ func TestTeamPaging(t *testing.T) {
 				t.Errorf("teams: %v, want 6", got)
 			}
 		}
-		// A cursor is for its list, and for who sees the same.
+		// A cursor is bound to its list and to the caller's visibility.
 		cursor := strings.Split(strings.SplitAfter(l.do(t, s.Token, http.MethodPost, l.at("teams", "list"), `{"limit":"2"}`), `"cursor":"`)[1], `"`)[0]
 		l.refused(t, s.Token, http.MethodPost, l.at("teams", "list"), `{"cursor":"`+cursor+`","filter":{"name":"Top"}}`, 400, "cursor is not valid")
 		l.refused(t, s.Token, http.MethodGet, l.at("teams", top, "repos?cursor="+cursor), "", 400, "cursor is not valid")
@@ -278,7 +278,7 @@ func TestTeamPaging(t *testing.T) {
 	})
 }
 
-// TestTeamsOfOthers holds a team of another deployment against one that does not exist.
+// TestTeamsOfOthers: a team of another deployment looks like a missing one.
 func TestTeamsOfOthers(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -22,16 +22,16 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-func init() { // fewer examples than rapid's hundred: each is a hundred calls on two databases
+func init() { // fewer than rapid's hundred examples: each makes a hundred calls on two databases
 	if err := flag.Set("rapid.checks", "10"); err != nil {
 		panic(err)
 	}
 }
 
-// owned are the ids of what belongs to a project.
+// owned are the ids of a project's objects.
 type owned struct{ code, secrets, scans []int64 }
 
-// visibleLand is a deployment whose projects have findings on two refs, secrets and scans.
+// visibleLand is a deployment with findings on two refs, secrets and scans in each project.
 type visibleLand struct {
 	*teamLand
 	of map[string]owned // by project
@@ -53,7 +53,7 @@ func newVisibleLand(t *testing.T, s *apitest.Server, projects ...string) *visibl
 	return l
 }
 
-// projectIDs are the ids of all projects, joined.
+// projectIDs returns the ids of all projects, joined.
 func (l *visibleLand) projectIDs() string {
 	var ids []string
 	for _, id := range l.projects {
@@ -88,7 +88,7 @@ func (l *visibleLand) ids(t testing.TB, token, method, path, body, list string) 
 	return ids
 }
 
-// requireSees requires that lists and look-ups show exactly what belongs to some projects.
+// requireSees requires that lists and lookups return exactly the objects of the visible projects.
 func (l *visibleLand) requireSees(t testing.TB, who, token string, visible []string) {
 	t.Helper()
 	var projects, code, secrets, scans []int64
@@ -111,7 +111,7 @@ func (l *visibleLand) requireSees(t testing.TB, who, token string, visible []str
 	} {
 		slices.Sort(c.want)
 		got := l.ids(t, token, c.method, c.path, c.body, c.list)
-		if strings.Contains(c.path, "_default") { // one ref of each project
+		if strings.Contains(c.path, "_default") { // one ref per project
 			if len(got) != len(visible) {
 				t.Errorf("%s: %s: %v, want one of each of %v", who, c.path, got, visible)
 			}
@@ -134,7 +134,8 @@ func (l *visibleLand) requireSees(t testing.TB, who, token string, visible []str
 	}
 }
 
-// requireTriages triages all findings of all projects, by id and by filter, and requires that those of some are.
+// requireTriages triages all findings of all projects, by id and by filter, and requires that exactly the findings of
+// the may projects change.
 func (l *visibleLand) requireTriages(t testing.TB, who, token, note string, may []string) {
 	t.Helper()
 	var all, want []int64
@@ -149,7 +150,7 @@ func (l *visibleLand) requireTriages(t testing.TB, who, token, note string, may 
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, chosen := range []string{`"issue_ids":` + string(list), `"ref":"main"`} { // the second spreads to the other ref
+	for _, chosen := range []string{`"issue_ids":` + string(list), `"ref":"main"`} { // the second also changes the other ref
 		var answer struct {
 			Issues []int64 `json:"triaged_issues"`
 		}
@@ -176,7 +177,7 @@ type modelTeam struct {
 	projects []string
 }
 
-// drawTeams invents a tree of teams.
+// drawTeams generates a tree of teams.
 func drawTeams(t *rapid.T, users, projects []string) []modelTeam {
 	teams := make([]modelTeam, rapid.IntRange(1, 7).Draw(t, "teams"))
 	for i := range teams {
@@ -195,8 +196,8 @@ func drawTeams(t *rapid.T, users, projects []string) []modelTeam {
 	return teams
 }
 
-// modelSees says which projects a user sees, or triages: those of every team in which, or in a team above which, he has
-// a role that will do.
+// modelSees returns the projects that a user sees or triages: the projects of each team in which the user, or in a
+// parent of which the user, has a sufficient role.
 func modelSees(teams []modelTeam, user string, triages bool) []string {
 	found := map[string]bool{}
 	for i := range teams {
@@ -233,13 +234,13 @@ func (l *visibleLand) store(t testing.TB, teams []modelTeam) (remove func()) {
 		ids[i] = l.team(t, l.Token, body+`,"users":[`+strings.Join(users, ",")+`],"repositoryIds":[`+strings.Join(projects, ",")+`]`)
 	}
 	return func() {
-		for _, id := range slices.Backward(ids) { // those below first
+		for _, id := range slices.Backward(ids) { // subteams first
 			l.do(t, l.Token, http.MethodDelete, l.at("teams", id), "")
 		}
 	}
 }
 
-// What each user sees and triages equals a naive model, for random trees of teams, on both databases.
+// Each user's visible and triageable findings equal a naive model, for random trees of teams, on both databases.
 func TestTeamVisibilityEqualsModel(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -256,7 +257,7 @@ func TestTeamVisibilityEqualsModel(t *testing.T) {
 				visible := modelSees(teams, name, false)
 				hidden += len(projects) - len(visible)
 				l.requireSees(t, name, l.tokens[name], visible)
-				if name != "roy" { // whoever is read-only in the deployment triages nowhere
+				if name != "roy" { // users with the read-only role triage nowhere
 					l.requireTriages(t, name, l.tokens[name], fmt.Sprintf("%s %d", name, round), modelSees(teams, name, true))
 				}
 			}
@@ -268,14 +269,14 @@ func TestTeamVisibilityEqualsModel(t *testing.T) {
 		if hidden == 0 {
 			t.Error("nothing was ever hidden")
 		}
-		// Without teams everybody sees everything.
+		// Without teams, all users see everything.
 		for name, token := range l.tokens {
 			l.requireSees(t, name, token, projects)
 		}
 	})
 }
 
-// A change of a team holds from the next call on, whatever was asked before.
+// A change of a team takes effect at the next call, whatever is cached.
 func TestTeamChangesHoldAtOnce(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -307,7 +308,7 @@ func TestTeamChangesHoldAtOnce(t *testing.T) {
 	})
 }
 
-// What is hidden looks exactly like what does not exist; uploads go on, and a deleted project leaves its teams.
+// Hidden objects look like missing ones. Uploads still work, and a deleted project is removed from its teams.
 func TestHiddenLooksAbsent(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -335,7 +336,7 @@ func TestHiddenLooksAbsent(t *testing.T) {
 		if err != nil || len(response.GetFindings()) != len(l.of["acme/p0"].code) {
 			t.Errorf("over gRPC: %v %v", response, err)
 		}
-		// Pages that an administrator walked tell a member nothing.
+		// A member cannot use an administrator's cursors to learn anything.
 		admin := l.tokens["ada"]
 		l.do(t, admin, http.MethodGet, "/api/v1/deployments/acme/findings?page_size=100&page=0", "")
 		if got := l.do(t, mia, http.MethodGet, "/api/v1/deployments/acme/findings?page_size=100&page=1", ""); got != `{"findings":[]}` {

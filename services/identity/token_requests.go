@@ -31,16 +31,16 @@ type TokenRequests struct {
 	keyring *secret.Keyring
 }
 
-// NewTokenRequests serves tokens to scanners that people log in with.
+// NewTokenRequests issues tokens to scanners after a person's login.
 func NewTokenRequests(st *store.Store, tokens *access.Tokens, keyring *secret.Keyring) *TokenRequests {
 	return &TokenRequests{store: st, tokens: tokens, keyring: keyring}
 }
 
-// PickUpToken hands over the token that somebody confirmed the key for. Nobody is signed in: the key says who asks.
+// PickUpToken returns the token of a confirmed key. The request is unauthenticated: the key identifies the caller.
 func (s *TokenRequests) PickUpToken(ctx context.Context, r *identityv1.PickUpTokenRequest) (*identityv1.PickUpTokenResponse, error) {
 	ctx, hash := tenant.System(ctx), hashKey(r.GetTokenRequestKey())
 	waiting, err := s.store.Reader.TokenRequest.Query().Where(tokenrequest.KeyHash(hash)).Exist(ctx)
-	if err == nil && !waiting { // scanners ask many times before there is something to write
+	if err == nil && !waiting { // scanners poll often before there is something to write
 		err = errNotYet()
 	}
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *TokenRequests) PickUpToken(ctx context.Context, r *identityv1.PickUpTok
 		if err != nil {
 			return err
 		}
-		// Of several at the same time one deletes the row.
+		// Of concurrent requests only one deletes the row.
 		deleted, err := tx.TokenRequest.Delete().Where(tokenrequest.ID(row.ID)).Exec(ctx)
 		if err != nil {
 			return err
@@ -80,8 +80,8 @@ func (s *TokenRequests) PickUpToken(ctx context.Context, r *identityv1.PickUpTok
 	return response, nil
 }
 
-// ConfirmTokenRequest makes a token for the scanner that has the key. The rule lets only users call it: a token that
-// could would live on in what it made.
+// ConfirmTokenRequest creates a token for the scanner with the key. The access rule allows only users: otherwise a
+// token could create copies that outlive it.
 func (s *TokenRequests) ConfirmTokenRequest(ctx context.Context, r *identityv1.ConfirmTokenRequestRequest) (*identityv1.ConfirmTokenRequestResponse, error) {
 	caller, _ := access.FromContext(ctx)
 	grant, _ := access.GrantFromContext(ctx)
@@ -89,7 +89,7 @@ func (s *TokenRequests) ConfirmTokenRequest(ctx context.Context, r *identityv1.C
 	spec := access.TokenSpec{
 		DeploymentID: grant.DeploymentID, Name: "scanner login " + now.UTC().Format(time.DateOnly),
 		Scopes: []access.Scope{access.ScopeAgent},
-		Role:   access.RoleMember, // the least that may send results; whoever may confirm has it
+		Role:   access.RoleMember, // the lowest role that may send results; each user who may confirm has it
 	}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, value, err := s.tokens.CreateAs(ctx, tx, caller, grant.Role, spec)
@@ -119,13 +119,13 @@ func (s *TokenRequests) ConfirmTokenRequest(ctx context.Context, r *identityv1.C
 	}, nil
 }
 
-// hashKey is what is stored of a key. Rows are found by it, so that how long that takes tells nothing about keys.
+// hashKey is the stored form of a key. Rows are found by the hash, so that lookup times do not leak keys.
 func hashKey(key string) []byte {
 	sum := sha256.Sum256([]byte(strings.ToLower(key)))
 	return sum[:]
 }
 
-// sealedFor binds a sealed token to the key that may pick it up.
+// sealedFor is the associated data that binds a sealed token to its key.
 func sealedFor(keyHash []byte) []byte { return append([]byte("token_requests/"), keyHash...) }
 
 func errNotYet() error {

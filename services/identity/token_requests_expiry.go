@@ -16,10 +16,10 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// requestExpiryInterval is how often tokens that nobody picked up are deleted.
+// requestExpiryInterval is how often expired requests are deleted.
 const requestExpiryInterval = 10 * time.Minute
 
-// TokenRequestsBackground deletes tokens of logins that were confirmed and never picked up.
+// TokenRequestsBackground deletes tokens that were confirmed and never picked up.
 func TokenRequestsBackground(st *store.Store) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
@@ -35,7 +35,7 @@ type requestExpiry struct{}
 // Kind is the name in the queue.
 func (requestExpiry) Kind() string { return "token_request_expiry" }
 
-// InsertOpts keep runs from piling up while no node works.
+// InsertOpts keeps jobs from piling up while no node works.
 func (requestExpiry) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
 
 type requestExpiryWorker struct {
@@ -44,7 +44,7 @@ type requestExpiryWorker struct {
 	tokens *access.Tokens
 }
 
-// Work deletes what has expired in all deployments. There are few at any time.
+// Work deletes expired requests in all deployments. There are few at any time.
 func (w *requestExpiryWorker) Work(ctx context.Context, _ *river.Job[requestExpiry]) error {
 	rows, err := w.store.Reader.TokenRequest.Query().Where(tokenrequest.ExpiresAtLTE(store.Now())).
 		Order(tokenrequest.ByID()).All(tenant.System(ctx))
@@ -56,11 +56,11 @@ func (w *requestExpiryWorker) Work(ctx context.Context, _ *river.Job[requestExpi
 	return err
 }
 
-// expire deletes a request, and ends its token, whose value nobody knows.
+// expire deletes a request and revokes its token; nobody knows the token's value.
 func (w *requestExpiryWorker) expire(ctx context.Context, request *ent.TokenRequest) error {
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		deleted, err := tx.TokenRequest.Delete().Where(tokenrequest.ID(request.ID)).Exec(ctx)
-		if err != nil || deleted == 0 { // another run was faster
+		if err != nil || deleted == 0 { // a concurrent run won
 			return err
 		}
 		rows, err := w.tokens.Lock(ctx, tx, token.ID(request.TokenID))

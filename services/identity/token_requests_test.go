@@ -31,7 +31,7 @@ const requestsPath = "/api/agent/tokens/requests"
 
 var pickedUp = regexp.MustCompile(`^\{"token":"(sgp_[a-zA-Z0-9]{43})"\}$`)
 
-// pickUp asks for the token of a key; "" when there is none.
+// pickUp requests the token of a key; "" if there is none.
 func (r requester) pickUp(t *testing.T, key string) string {
 	t.Helper()
 	answer := r.Do(t, "", http.MethodPost, requestsPath, `{"token_request_key":"`+key+`"}`)
@@ -53,13 +53,13 @@ func (r requester) confirm(t *testing.T, token, key string, want int) string {
 	return r.Body(t, token, http.MethodPost, requestsPath+"/"+key+"/confirm", "{}", want)
 }
 
-// user is the credential of a person who may send results to a deployment.
+// user is the credential of a user who may send results to a deployment.
 func (r requester) user(t *testing.T, tenant apitest.Tenant) string {
 	t.Helper()
 	return r.AddUser(t, tenant, "dev@"+tenant.Slug+".test", access.RoleMember)
 }
 
-// The whole login: nothing yet, confirmed, handed over once, and never again.
+// The whole login: no token yet, confirmed, returned once, and never again.
 func TestScannerLogin(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
@@ -70,7 +70,7 @@ func TestScannerLogin(t *testing.T) {
 		}
 		today := time.Now().UTC().Format(time.DateOnly)
 		body := r.confirm(t, dev, key, 200)
-		if !strings.Contains(body, today) { // midnight was between
+		if !strings.Contains(body, today) { // midnight passed in between
 			today = time.Now().UTC().Format(time.DateOnly)
 		}
 		if want := `{"deployment_name":"Acme Corp","token_name":"scanner login ` + today + `","expires_in":600}`; body != want {
@@ -86,14 +86,14 @@ func TestScannerLogin(t *testing.T) {
 		if again := r.pickUp(t, key); again != "" {
 			t.Error("handed over twice")
 		}
-		// It is what a scanner needs, and no more.
+		// The token has the permissions that a scanner needs, and no more.
 		r.Body(t, value, http.MethodGet, "/api/agent/deployments/current", "", 200)
 		r.Body(t, value, http.MethodGet, tokensPath(r.DeploymentID), "", 404)
 		row := r.Store.Reader.Token.Query().Where(token.NameHasPrefix("scanner login")).OnlyX(r.System(t))
 		if fmt.Sprint(row.Scopes, row.Role, row.ExpiresAt, row.DeploymentID) != fmt.Sprint([]string{"agent"}, "ORG_ROLE_MEMBER", (*int64)(nil), r.DeploymentID) {
 			t.Errorf("the token is %v", row)
 		}
-		// The trail says who let the scanner in.
+		// The audit trail has the user who confirmed.
 		trail := r.Body(t, r.Token, http.MethodGet, fmt.Sprintf("/api/audit/v1/deployments/%d/entries", r.DeploymentID), "", 200)
 		has(t, trail, "ConfirmTokenRequest", "scanner login "+today)
 		for _, secret := range []string{value, key} {
@@ -125,7 +125,7 @@ func TestScannerLoginOverGRPC(t *testing.T) {
 	}
 }
 
-// Keys are UUIDs, and those who confirm may send results themselves.
+// Keys must be UUIDs, and users who confirm must have the permission to send results.
 func TestScannerLoginRefusals(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
@@ -145,7 +145,7 @@ func TestScannerLoginRefusals(t *testing.T) {
 		}
 		r.confirm(t, r.AddUser(t, r.Tenant, "reader@acme.test", access.RoleReadOnly), key, 403)
 		r.confirm(t, r.AddUser(t, r.Tenant, "stranger@acme.test", ""), key, 404)
-		// No API token makes another one for a scanner, whatever it may do: the copy would outlive it.
+		// An API token of any scope cannot confirm: the new token would outlive it.
 		for _, scopes := range [][]access.Scope{{access.ScopeAgent}, {access.ScopeWebAPI}, access.Scopes} {
 			has(t, r.confirm(t, r.AddToken(t, r.Tenant, access.TokenSpec{Scopes: scopes}), key, 403), "only a user's JSON Web Token")
 		}
@@ -155,7 +155,7 @@ func TestScannerLoginRefusals(t *testing.T) {
 	})
 }
 
-// Who belongs to several deployments says to which the scanner's results go; that of others does not exist.
+// A user of several deployments must name one; a deployment that is not the user's is not found.
 func TestScannerLoginOfSeveralDeployments(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
@@ -181,7 +181,7 @@ func TestScannerLoginOfSeveralDeployments(t *testing.T) {
 	})
 }
 
-// What nobody picks up in time is void, and its token is deleted.
+// A token that is not picked up in time is deleted.
 func TestScannerLoginExpires(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
@@ -226,7 +226,7 @@ func affected(t *testing.T, result sql.Result, err error) int64 {
 	return n
 }
 
-// A token that was deleted before the scanner came is not handed over.
+// A token that was deleted before the pickup is not returned.
 func TestScannerLoginOfDeletedToken(t *testing.T) {
 	server := apitest.Start(t, nil)
 	r, key := requester{server}, uuid.NewString()
@@ -242,7 +242,7 @@ func TestScannerLoginOfDeletedToken(t *testing.T) {
 	}
 }
 
-// Of scanners that ask at the same moment one gets the token.
+// Of concurrent requests only one gets the token.
 func TestScannerLoginRace(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
@@ -264,7 +264,7 @@ func TestScannerLoginRace(t *testing.T) {
 	})
 }
 
-// Neither the token nor the key is kept in clear.
+// Neither the token nor the key is stored in plain text.
 func TestScannerLoginKeepsNothingInClear(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {

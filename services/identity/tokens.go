@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// auditToken is what the audit trail calls a token.
+	// auditToken is the object kind of tokens in the audit trail.
 	auditToken = "token"
-	// defaultTokens is how many tokens a page has when the caller does not say.
+	// defaultTokens is the default page size.
 	defaultTokens = 100
 )
 
@@ -37,7 +37,7 @@ func NewTokens(st *store.Store, tokens *access.Tokens) *Tokens {
 	return &Tokens{store: st, tokens: tokens}
 }
 
-// CreateToken makes a token that can do no more than the caller.
+// CreateToken creates a token with at most the caller's permissions.
 func (s *Tokens) CreateToken(ctx context.Context, r *identityv1.CreateTokenRequest) (*identityv1.CreateTokenResponse, error) {
 	caller, _ := access.FromContext(ctx)
 	grant, _ := access.GrantFromContext(ctx)
@@ -54,7 +54,7 @@ func (s *Tokens) CreateToken(ctx context.Context, r *identityv1.CreateTokenReque
 		if err := r.GetExpiresAt().CheckValid(); err != nil {
 			return nil, apierr.InvalidArgument("expiresAt", "expiresAt must be a time from year 1 to 9999")
 		}
-		// What is stored, and compared with the present, is whole microseconds.
+		// Stored times have microsecond precision.
 		spec.ExpiresAt = r.GetExpiresAt().AsTime().Truncate(time.Microsecond)
 	}
 	response := &identityv1.CreateTokenResponse{}
@@ -73,7 +73,7 @@ func (s *Tokens) CreateToken(ctx context.Context, r *identityv1.CreateTokenReque
 	return response, nil
 }
 
-// ListTokens lists the tokens that were not deleted, the newest first.
+// ListTokens lists the tokens that are not deleted, newest first.
 func (s *Tokens) ListTokens(ctx context.Context, r *identityv1.ListTokensRequest) (*identityv1.ListTokensResponse, error) {
 	list, err := page.DigestOf("tokens", &identityv1.ListTokensRequest{DeploymentId: r.GetDeploymentId()})
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Tokens) ListTokens(ctx context.Context, r *identityv1.ListTokensRequest
 	return response, nil
 }
 
-// DeleteToken deletes one token, which may be the caller's own, and those that were made by it.
+// DeleteToken deletes one token, which may be the caller's own, and the tokens created with it.
 func (s *Tokens) DeleteToken(ctx context.Context, r *identityv1.DeleteTokenRequest) (*identityv1.DeleteTokenResponse, error) {
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		rows, err := s.tokens.Lock(ctx, tx, token.ID(r.GetTokenId()))
@@ -157,8 +157,8 @@ func (s *Tokens) DeleteTokens(ctx context.Context, r *identityv1.DeleteTokensReq
 	return &identityv1.DeleteTokensResponse{DeletedCount: int64(deleted)}, nil
 }
 
-// revoke ends tokens and those that were made by them, and returns how many. The rows stay: the audit trail and the
-// history of findings name them.
+// revoke revokes tokens and the tokens created with them, and returns their number. The rows stay: the audit trail and
+// the history of findings refer to them.
 func revoke(ctx context.Context, tx *ent.Tx, tokens *access.Tokens, rows []*ent.Token) (int, error) {
 	ended, err := tokens.RevokeAll(ctx, tx, rows)
 	for _, row := range ended {
@@ -167,7 +167,7 @@ func revoke(ctx context.Context, tx *ent.Tx, tokens *access.Tokens, rows []*ent.
 	return len(ended), err
 }
 
-// purposeOf sorts a token by its scopes into the purposes of the contract.
+// purposeOf maps a token's scopes to the contract's purposes.
 func purposeOf(row *ent.Token) identityv1.TokenPurpose {
 	if slices.Contains(row.Scopes, string(access.ScopeWebAPI)) {
 		return identityv1.TokenPurpose_TOKEN_PURPOSE_API
@@ -175,7 +175,7 @@ func purposeOf(row *ent.Token) identityv1.TokenPurpose {
 	return identityv1.TokenPurpose_TOKEN_PURPOSE_CLI
 }
 
-// filterOf is the role of the contract by which DeleteTokens finds a token.
+// filterOf is the contract's role by which DeleteTokens selects a token.
 func filterOf(row *ent.Token) identityv1.TokenRole {
 	if purposeOf(row) == identityv1.TokenPurpose_TOKEN_PURPOSE_CLI {
 		return identityv1.TokenRole_TOKEN_ROLE_AGENT_CLI
@@ -207,7 +207,7 @@ func convertToken(row *ent.Token) *identityv1.Token {
 	return out
 }
 
-// shown is a purpose in an error text.
+// shown formats a purpose for error texts.
 func shown(purpose identityv1.TokenPurpose) string {
 	if purpose == 0 {
 		return "none"

@@ -13,7 +13,7 @@ import (
 // requester sends requests with any credential.
 type requester struct{ *apitest.Server }
 
-// tokensPath is that of the tokens of a deployment.
+// tokensPath is the path of a deployment's tokens.
 func tokensPath(deploymentID int64) string {
 	return fmt.Sprintf("/api/tokens/v1/deployments/%d/tokens", deploymentID)
 }
@@ -24,7 +24,7 @@ var (
 	tokenID    = regexp.MustCompile(`"token":\{"id":(\d+),`)
 )
 
-// golden compares a body, without what is new each time.
+// golden compares a body without values that differ each time.
 func golden(t *testing.T, name, body string) {
 	t.Helper()
 	apitest.Golden(t, name, changing.ReplaceAllString(body, `"$1":"R"`))

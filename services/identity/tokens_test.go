@@ -92,7 +92,7 @@ func TestTokensByPage(t *testing.T) {
 		s := requester{server}
 		at := store.Now()
 		err := s.Store.Write(tenant.NewContext(t.Context(), s.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
-			for i := range 7 { // of one moment: only the ids tell them apart
+			for i := range 7 { // created at the same time: only the ids differ
 				err := tx.Token.Create().SetUserID(1).SetName(fmt.Sprint("t", i)).SetHash([]byte{byte(i)}).SetHint("xxxx").
 					SetScopes([]string{"agent"}).SetRole("ORG_ROLE_ADMIN").SetCreatedAt(at).SetLastUsedAt(at + int64(i)).Exec(ctx)
 				if err != nil {
@@ -169,7 +169,7 @@ func TestDeleteTokens(t *testing.T) {
 			{"?purpose=TOKEN_PURPOSE_CLI", 0},
 			{"?purpose=TOKEN_PURPOSE_API&roleFilter=TOKEN_ROLE_READ_ONLY", 2},
 			{"?purpose=TOKEN_PURPOSE_API&roleFilter=TOKEN_ROLE_MEMBER", 4}, // members and impersonators
-			{"?purpose=TOKEN_PURPOSE_API&roleFilter=TOKEN_ROLE_WEBAPI", 3}, // the caller's own too
+			{"?purpose=TOKEN_PURPOSE_API&roleFilter=TOKEN_ROLE_WEBAPI", 3}, // including the caller's own
 		} {
 			if got := s.Body(t, s.Token, http.MethodDelete, path+call.query, "", 200); got != fmt.Sprintf(`{"deletedCount":%d}`, call.want) {
 				t.Errorf("%s: %s, want %d", call.query, got, call.want)
@@ -182,7 +182,7 @@ func TestDeleteTokens(t *testing.T) {
 	})
 }
 
-// TestTokensAreNoLadder: nobody makes a token that can do more than he can.
+// TestTokensAreNoLadder: a caller cannot create a token with more permissions than their own.
 func TestTokensAreNoLadder(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
@@ -196,7 +196,7 @@ func TestTokensAreNoLadder(t *testing.T) {
 		} {
 			has(t, s.Body(t, narrow, http.MethodPost, path, body, 403), want)
 		}
-		// The Web API opens all that any scope opens.
+		// The scope web-api includes all other scopes.
 		s.newToken(t, narrow, `{"name":"scanner","role":"ORG_ROLE_MEMBER","scopes":["agent","workflow-tasks","install-checks"],"expiresAt":"`+soon+`"}`)
 		s.newToken(t, narrow, `{"name":"short","role":"ORG_ROLE_ADMIN","expiresAt":"`+soon+`"}`)
 		jwt := s.AddUser(t, s.Tenant, "dana@acme.test", access.RoleAdmin)
@@ -217,7 +217,7 @@ func TestTokensAreNoLadder(t *testing.T) {
 			s.Body(t, credential, http.MethodDelete, path+"/1", "", want)
 			s.Body(t, credential, http.MethodDelete, path+"?purpose=TOKEN_PURPOSE_CLI", "", want)
 		}
-		// In the own deployment the other's token does not exist, and the path decides where a token is made.
+		// In this deployment the other's token is not found, and the path sets the deployment of a new token.
 		s.Body(t, other.Token, http.MethodDelete, tokensPath(other.DeploymentID)+"/1", "", 404)
 		s.Body(t, other.Token, http.MethodPost, tokensPath(other.DeploymentID), fmt.Sprintf(`{"deploymentId":%d,"name":"theirs","role":"ORG_ROLE_ADMIN"}`, s.DeploymentID), 200)
 		if row := s.Store.Reader.Token.Query().Where(token.Name("theirs")).OnlyX(s.System(t)); row.DeploymentID != other.DeploymentID {
@@ -262,7 +262,7 @@ func TestBadTokens(t *testing.T) {
 	})
 }
 
-// TestRevocationOnEveryNode: what one node deletes, another refuses at once.
+// TestRevocationOnEveryNode: a token deleted on one node is rejected by the others at once.
 func TestRevocationOnEveryNode(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
@@ -282,8 +282,8 @@ func TestRevocationOnEveryNode(t *testing.T) {
 	})
 }
 
-// TestDescendantsOnEveryNode: a token that was made by a token, and what that made, is refused by every node from the
-// deletion of the first on; what a user made is not.
+// TestDescendantsOnEveryNode: deleting a token also revokes the tokens created with it, and the tokens created with
+// those, on all nodes. Tokens created by a user stay.
 func TestDescendantsOnEveryNode(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
@@ -313,7 +313,7 @@ func TestDescendantsOnEveryNode(t *testing.T) {
 		if n := strings.Count(trail, `\"name\":\"third\"`) + strings.Count(trail, `"name":"third"`); n < 2 {
 			t.Errorf("the audit trail shows the creation and the end of a descendant %d times: %s", n, trail)
 		}
-		// By purpose, too: the descendants count.
+		// Deletion by purpose includes them too.
 		parent, _ := s.newToken(t, jwt, `{"name":"parent","role":"ORG_ROLE_READONLY"}`)
 		err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 			id := tx.Token.Query().Where(token.Name("parent")).OnlyIDX(ctx)
@@ -331,7 +331,7 @@ func TestDescendantsOnEveryNode(t *testing.T) {
 	})
 }
 
-// TestTokensAreAudited: creation and deletion leave the token, without its value.
+// TestTokensAreAudited: creation and deletion record the token without its value.
 func TestTokensAreAudited(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {

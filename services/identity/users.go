@@ -21,12 +21,12 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// auditSettings is what the audit trail calls the settings of a user.
+// auditSettings is the object kind of user settings in the audit trail.
 const auditSettings = "user_settings"
 
-// Users is the service group "users". Users belong to the server, not to a deployment, so that it reads outside the
-// walls between tenants: only ever the row of the caller, the deployments that authentication found for him, and those
-// that invite him.
+// Users is the service group "users". Users belong to the server and not to a deployment, so it reads outside of tenant
+// isolation: only the caller's row, the deployments that authentication found, and the deployments with an invitation
+// for the caller.
 type Users struct {
 	identityv1.UnimplementedUsersServiceServer
 	store *store.Store
@@ -57,7 +57,7 @@ func (s *Users) GetUserSettings(ctx context.Context, r *identityv1.GetUserSettin
 	return &identityv1.GetUserSettingsResponse{Settings: settings}, nil
 }
 
-// PatchUserSettings changes what the request names of the caller's settings.
+// PatchUserSettings changes the caller's settings named in the request.
 func (s *Users) PatchUserSettings(ctx context.Context, r *identityv1.PatchUserSettingsRequest) (*identityv1.PatchUserSettingsResponse, error) {
 	caller, err := self(ctx, r.GetUserId())
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Users) PatchUserSettings(ctx context.Context, r *identityv1.PatchUserSe
 	err = s.store.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		query := tx.User.Query().Where(user.ID(caller.ID))
 		if s.store.Postgres() {
-			query.ForUpdate() // of two changes at once, neither may lose the other's
+			query.ForUpdate() // concurrent changes must not overwrite each other
 		}
 		if row, err = query.Only(ctx); err != nil {
 			return err
@@ -93,7 +93,7 @@ func (s *Users) PatchUserSettings(ctx context.Context, r *identityv1.PatchUserSe
 	return &identityv1.PatchUserSettingsResponse{User: convertUser(row, caller)}, nil
 }
 
-// ListUserAuthorizedResources lists what the caller may open.
+// ListUserAuthorizedResources lists the resources that the caller may access.
 func (s *Users) ListUserAuthorizedResources(ctx context.Context, _ *identityv1.ListUserAuthorizedResourcesRequest) (*identityv1.ListUserAuthorizedResourcesResponse, error) {
 	caller, row, err := s.self(ctx, 0)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *Users) ListUserOrgs(ctx context.Context, r *identityv1.ListUserOrgsRequ
 	return &identityv1.ListUserOrgsResponse{UserId: caller.ID, Orgs: orgs}, err
 }
 
-// self returns the caller; userID, where it is given, must be his (contract facts, section 6, Users).
+// self returns the caller; userID, if given, must be the caller's (contract facts, section 6, Users).
 func self(ctx context.Context, userID int64) (*access.Principal, error) {
 	caller, _ := access.FromContext(ctx)
 	if userID != 0 && userID != caller.ID {
@@ -179,7 +179,7 @@ func (s *Users) self(ctx context.Context, userID int64) (*access.Principal, *ent
 	return caller, row, err
 }
 
-// joinable are the deployments that invite the address of a user, without those that he belongs to.
+// joinable returns the deployments that have invited a user's address, except the ones that the user is a member of.
 func (s *Users) joinable(ctx context.Context, row *ent.User, caller *access.Principal) ([]*ent.Deployment, error) {
 	ctx = tenant.System(ctx)
 	var inviting []int64
@@ -191,7 +191,7 @@ func (s *Users) joinable(ctx context.Context, row *ent.User, caller *access.Prin
 	return s.store.Reader.Deployment.Query().Where(store.OneOf(deployment.FieldID, inviting)).Order(deployment.ByID()).All(ctx)
 }
 
-// organizations shows deployments as the contract's deployment.v1.Deployment.
+// organizations converts deployments to the contract's deployment.v1.Deployment.
 func organizations(rows []*ent.Deployment) ([]*deploymentsv1.DeploymentDetails, error) {
 	out := make([]*deploymentsv1.DeploymentDetails, len(rows))
 	for i, row := range rows {

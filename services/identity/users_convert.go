@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// grantsOf are the deployments of a caller by id.
+// grantsOf returns the caller's deployments by id.
 func grantsOf(caller *access.Principal) []access.Grant {
 	return slices.SortedFunc(slices.Values(caller.Grants), func(a, b access.Grant) int { return cmp.Compare(a.DeploymentID, b.DeploymentID) })
 }
@@ -40,7 +40,8 @@ func convertUser(row *ent.User, caller *access.Principal) *identityv1.User {
 	return out
 }
 
-// providerOf says who vouches for a user, in the words of the contract (auth.v1.DeploymentIdentity.sourceType).
+// providerOf returns the kind of a user's identity provider in the contract's words
+// (auth.v1.DeploymentIdentity.sourceType).
 func providerOf(row *ent.User) string {
 	if row.Subject != nil {
 		return "sso"
@@ -48,7 +49,7 @@ func providerOf(row *ent.User) string {
 	return "simple"
 }
 
-// hostWord is the word of the contract for a kind of source-code host; "" where it has none.
+// hostWord is the contract's word for a kind of source-code host; "" if there is none.
 func hostWord(scmType string) string {
 	for _, word := range []string{"github", "gitlab"} {
 		if strings.HasPrefix(scmType, "SCM_TYPE_"+strings.ToUpper(word)) {
@@ -58,7 +59,7 @@ func hostWord(scmType string) string {
 	return ""
 }
 
-// settingsOf are the settings of a user as they are shown: what was stored, the defaults, and what the row itself says.
+// settingsOf returns a user's settings: the stored ones, the defaults, and values from the row.
 func settingsOf(row *ent.User) (*identityv1.UserSettings, error) {
 	out := &identityv1.UserSettings{}
 	if err := proto.Unmarshal(row.Settings, out); err != nil {
@@ -79,14 +80,15 @@ func settingsOf(row *ent.User) (*identityv1.UserSettings, error) {
 	return out, nil
 }
 
-// stored is the part of the settings that the row does not say by itself.
+// stored returns the settings without the values that the row has.
 func stored(settings *identityv1.UserSettings) *identityv1.UserSettings {
 	out := proto.CloneOf(settings)
 	out.AvailableEmails = nil
 	return out
 }
 
-// patchSettings changes what the request names. The only error is that of an address that the user does not have.
+// patchSettings changes the settings named in the request. The only error is an e-mail address that the user does not
+// have.
 func patchSettings(settings *identityv1.UserSettings, r *identityv1.PatchUserSettingsRequest) error {
 	if r.PrimaryEmail != nil {
 		if err := choosePrimary(settings, r.GetPrimaryEmail()); err != nil {
@@ -131,7 +133,7 @@ func choosePrimary(settings *identityv1.UserSettings, email string) error {
 	return nil
 }
 
-// setTour keeps one entry an id, ordered by id.
+// setTour sets the entry of an id; entries are sorted by id.
 func setTour(settings *identityv1.UserSettings, given *identityv1.TourStateEntry) {
 	at, found := slices.BinarySearchFunc(settings.GetTourStates(), given.GetId(), func(e *identityv1.TourStateEntry, id identityv1.TourId) int {
 		return cmp.Compare(e.GetId(), id)

@@ -25,13 +25,13 @@ const (
 	settings = current + "/settings"
 )
 
-// userOf is the id of the user of an e-mail address.
+// userOf is the id of the user with an e-mail address.
 func (r requester) userOf(t *testing.T, email string) int64 {
 	t.Helper()
 	return r.Store.Reader.User.Query().Where(user.Email(email)).OnlyIDX(r.System(t))
 }
 
-// seed writes as the server itself.
+// seed writes to the store as the server.
 func (r requester) seed(t *testing.T, fn func(ctx context.Context, tx *ent.Tx) error) {
 	t.Helper()
 	if err := r.Store.Write(tenant.System(t.Context()), fn); err != nil {
@@ -61,7 +61,7 @@ func TestCurrentUser(t *testing.T) {
 	})
 }
 
-// TestUsersAreTheirOwn: userId names the caller or nobody, and API tokens are not users.
+// TestUsersAreTheirOwn: userId must be the caller's or absent, and API tokens are not users.
 func TestUsersAreTheirOwn(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
@@ -149,7 +149,7 @@ func TestUserSettings(t *testing.T) {
 	})
 }
 
-// TestUserSettingsAtOnce: changes of different settings at the same time all count.
+// TestUserSettingsAtOnce: concurrent changes of different settings all take effect.
 func TestUserSettingsAtOnce(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
@@ -187,7 +187,7 @@ func TestUserOrganizations(t *testing.T) {
 			}
 			for _, create := range []interface{ Exec(context.Context) error }{
 				tx.Membership.Create().SetDeploymentID(umbrella.DeploymentID).SetUserID(id).SetRole(string(access.RoleAdmin)).SetCreatedAt(store.Now()),
-				invite("dana@acme.test", umbrella), // he belongs to it already
+				invite("dana@acme.test", umbrella), // the user is already a member
 				invite("dana@acme.test", tyrell), invite("lee@acme.test", cyberdyne),
 				invite("dana@acme.test", cyberdyne).SetAcceptedAt(store.Now()), // and was removed since
 				connect(s.DeploymentID, "SCM_TYPE_GITHUB", "acme"), connect(s.DeploymentID, "SCM_TYPE_BITBUCKET", "acme-old"),

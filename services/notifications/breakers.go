@@ -11,18 +11,19 @@ import (
 )
 
 const (
-	// failuresInARow open a circuit: with fewer, a receiver that fails half of the time would lose time to it.
+	// failuresInARow is the number of consecutive failures that open a circuit. With fewer, a receiver that fails half of
+	// the time would be blocked too often.
 	failuresInARow = 15
-	// circuitRest is how long a receiver is left alone before one message probes it.
-	circuitRest = 20 * time.Second
-	// maxCircuits bounds the memory; a circuit that is forgotten starts closed.
+	// circuitOpenTime is how long a circuit stays open before one message probes the receiver.
+	circuitOpenTime = 20 * time.Second
+	// maxCircuits limits memory. An evicted circuit starts closed.
 	maxCircuits = 10_000
 )
 
-// errCutOff is the outcome of a message of which we do not know whether it arrived: it says nothing about the receiver.
-var errCutOff = errors.New("the delivery was cut off")
+// errInterrupted is the outcome of a message that may or may not have arrived. It does not count for the circuit.
+var errInterrupted = errors.New("the delivery was cut off")
 
-// endpoint is what one circuit protects: a rule as it is configured now. A new config gets a new circuit.
+// endpoint identifies one circuit: a rule with its current config. A new config gets a new circuit.
 type endpoint struct {
 	receiver
 	updatedAt int64
@@ -30,14 +31,14 @@ type endpoint struct {
 
 type circuit = gobreaker.TwoStepCircuitBreaker[struct{}]
 
-// breakers are the circuits of this node.
+// breakers holds the circuits of this node.
 type breakers struct {
 	circuits *lru.Cache[endpoint, *circuit]
 
 	mu sync.Mutex
-	// open are the circuits that are open, and those whose rest is over since they were asked last.
+	// open holds the circuits that are open, and the ones whose open time has expired since the last check.
 	open map[endpoint]*circuit
-	// opened are the endpoints whose circuit opened since the last call of takeOpened.
+	// opened lists the endpoints with a circuit that opened since the last call of takeOpened.
 	opened []endpoint
 }
 
@@ -56,8 +57,8 @@ func (b *breakers) of(e endpoint) *circuit {
 	var made *circuit
 	made = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:        strconv.FormatInt(e.ruleID, 10),
-		Timeout:     circuitRest,
-		IsExcluded:  func(err error) bool { return errors.Is(err, errCutOff) },
+		Timeout:     circuitOpenTime,
+		IsExcluded:  func(err error) bool { return errors.Is(err, errInterrupted) },
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failuresInARow },
 		OnStateChange: func(_ string, from, to gobreaker.State) {
 			b.mu.Lock()
@@ -75,7 +76,7 @@ func (b *breakers) of(e endpoint) *circuit {
 	return made
 }
 
-// openEndpoints are those to which nothing may be sent now.
+// openEndpoints returns the endpoints that must not be sent to now.
 func (b *breakers) openEndpoints() (open []endpoint) {
 	b.mu.Lock()
 	known := make(map[endpoint]*circuit, len(b.open))
@@ -83,7 +84,7 @@ func (b *breakers) openEndpoints() (open []endpoint) {
 		known[e] = c
 	}
 	b.mu.Unlock()
-	for e, c := range known { // asked without the lock: a circuit that changes takes it
+	for e, c := range known { // checked without the lock: a state change takes it
 		if c.State() == gobreaker.StateOpen {
 			open = append(open, e)
 		}

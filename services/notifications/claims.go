@@ -14,42 +14,43 @@ import (
 )
 
 const (
-	// maxClaims is how many messages a node has taken at a time, maxClaimsOfRule how many of them are of one rule: what
-	// flies and as many that follow.
+	// maxClaims is the maximum number of messages that a node has leased, maxClaimsOfRule of one rule: the messages in
+	// flight and the same number waiting.
 	maxClaims       = 2 * maxFlights
 	maxClaimsOfRule = 2 * maxFlightsOfRule
-	// rulesPerDeployment is how many rules of a deployment are looked at in a walk along all, before it goes on to the
-	// next deployment. One with more gets a walk of its own, along manyRules of the others.
+	// rulesPerDeployment is the maximum number of rules of a deployment read in one pass over all deployments. A
+	// deployment with more gets a pass of its own over manyRules of the rest.
 	rulesPerDeployment = 32
 	manyRules          = 128
-	// receiversPerWalk bounds a walk. The next one goes on from there.
-	receiversPerWalk = 512
-	// windowsPerClaim bounds the receivers whose messages are read for one claim.
+	// receiversPerPass limits a pass. The next pass continues from there.
+	receiversPerPass = 512
+	// windowsPerClaim limits the receivers with messages read for one claim.
 	windowsPerClaim = 64
-	// windowSize is how many messages of a rule are read: some of them may have to wait for others.
+	// windowSize is the number of messages read per rule: some of them may have to wait for others.
 	windowSize = 2 * maxClaimsOfRule
-	// maxPutOff bounds how many messages a claim puts off.
+	// maxPutOff limits the number of messages that a claim postpones.
 	maxPutOff = 256
-	// claimPause keeps a ledger in which nothing was found from being asked at every turn, walkPause one of which only a
-	// part was looked at, and claimGap any other.
-	claimPause = 200 * time.Millisecond
-	walkPause  = 50 * time.Millisecond
-	claimGap   = 10 * time.Millisecond
-	// takenPause is when to look again for what another node has, closedPause for what waits for a circuit.
-	takenPause  = time.Second
-	closedPause = 2 * time.Second
+	// idleClaimInterval is the minimum time between claims if nothing was found, partialClaimInterval if only a part of
+	// the ledger was read, and busyClaimInterval otherwise.
+	idleClaimInterval    = 200 * time.Millisecond
+	partialClaimInterval = 50 * time.Millisecond
+	busyClaimInterval    = 10 * time.Millisecond
+	// lockedRecheck is when to look again for messages leased by another node, circuitRecheck for messages with an open
+	// circuit.
+	lockedRecheck  = time.Second
+	circuitRecheck = 2 * time.Second
 )
 
-// claims is where the claims of a run stand.
+// claims is the state of a run's claims.
 type claims struct {
 	slots *slots
-	// after is the deployment at which the next walk begins, 0 for the first one; rules is the same for the rules of
-	// deployments that have many.
+	// after is the deployment at which the next pass begins, 0 for the first. rules is the same for the rules of
+	// deployments with many rules.
 	after int64
 	rules map[int64]int64
-	// notBefore is when to claim again, nextDue when something becomes due that was seen; zero when nothing was.
+	// notBefore is the time of the next claim. nextDue is when the next known delivery becomes due; zero if there is none.
 	notBefore, nextDue time.Time
-	// idle says that the last walk saw everything, and nothing that can be sent now.
+	// idle: the last pass read everything and found nothing to send now.
 	idle bool
 }
 
@@ -57,16 +58,16 @@ func newClaims() *claims {
 	return &claims{slots: newSlots(maxClaims, maxClaimsOfRule), rules: map[int64]int64{}}
 }
 
-// walk returns the receivers to look at now; all says that there are no others.
-func (d *dispatch) walk(ctx context.Context, q querier) (found []head, all bool, err error) {
+// nextReceivers returns the next receivers; all reports that there are no others.
+func (d *dispatch) nextReceivers(ctx context.Context, q querier) (found []head, all bool, err error) {
 	c := d.claims
 	from := c.after
-	if found, err = d.engine.heads(ctx, q, receiver{from, math.MaxInt64}, math.MaxInt64, rulesPerDeployment, receiversPerWalk); err != nil {
+	if found, err = d.engine.heads(ctx, q, receiver{from, math.MaxInt64}, math.MaxInt64, rulesPerDeployment, receiversPerPass); err != nil {
 		return nil, false, err
 	}
-	all = from == 0 && len(found) < receiversPerWalk
-	if c.after = 0; len(found) == receiversPerWalk {
-		c.after = found[len(found)-1].deploymentID - 1 // some rules of the last one may be missing
+	all = from == 0 && len(found) < receiversPerPass
+	if c.after = 0; len(found) == receiversPerPass {
+		c.after = found[len(found)-1].deploymentID - 1 // rules of this deployment may be missing
 	}
 	for _, h := range found[:len(found):len(found)] {
 		if h.n < rulesPerDeployment {
@@ -86,7 +87,7 @@ func (d *dispatch) walk(ctx context.Context, q querier) (found []head, all bool,
 	return found, all, nil
 }
 
-// claim takes what can be sent soon, in turns among deployments and rules.
+// claim leases deliveries in fair turns among deployments and rules.
 func (d *dispatch) claim(ctx context.Context) error {
 	c := d.claims
 	now := time.Now()
@@ -98,7 +99,7 @@ func (d *dispatch) claim(ctx context.Context) error {
 	var putOff map[int64]int64
 	err := d.engine.read(ctx, func(q querier) (err error) {
 		var found []head
-		if found, all, err = d.walk(ctx, q); err != nil {
+		if found, all, err = d.nextReceivers(ctx, q); err != nil {
 			return err
 		}
 		due := d.due(found, now)
@@ -120,27 +121,26 @@ func (d *dispatch) claim(ctx context.Context) error {
 	c.idle = all && len(rows) == 0
 	switch {
 	case len(rows) > 0 || len(putOff) > 0:
-		c.notBefore = time.Now().Add(claimGap)
+		c.notBefore = time.Now().Add(busyClaimInterval)
 	case all:
-		c.notBefore = time.Now().Add(claimPause)
+		c.notBefore = time.Now().Add(idleClaimInterval)
 	default:
-		c.notBefore = time.Now().Add(walkPause)
+		c.notBefore = time.Now().Add(partialClaimInterval)
 	}
 	if waits && len(rows) == 0 {
-		c.nextDue = earlier(c.nextDue, now.Add(takenPause))
+		c.nextDue = earlier(c.nextDue, now.Add(lockedRecheck))
 	}
 	return nil
 }
 
-// due chooses the receivers for which something is due and that may be sent to, and notes when the next of the others
-// is.
+// due selects the receivers with due deliveries and a closed circuit, and sets the next due time of the others.
 func (d *dispatch) due(found []head, now time.Time) (due []receiver) {
 	closed := d.closed()
 	d.claims.nextDue = time.Time{}
 	for _, h := range found {
 		switch {
 		case closed[h.receiver]:
-			d.claims.nextDue = earlier(d.claims.nextDue, now.Add(closedPause))
+			d.claims.nextDue = earlier(d.claims.nextDue, now.Add(circuitRecheck))
 		case h.due <= store.Micros(now):
 			due = append(due, h.receiver)
 		default:
@@ -157,11 +157,11 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// closed are the receivers of which nothing is to be taken now: their circuit is open, or its probe is on the way.
+// closed returns the receivers that must not get messages now, because their circuit is open or its probe is in flight.
 func (d *dispatch) closed() map[receiver]bool {
 	closed := map[receiver]bool{}
 	for _, e := range d.engine.breakers.openEndpoints() {
-		if r := d.rules[e.ruleID]; r == nil || r.endpoint == e { // not of a config that was replaced
+		if r := d.rules[e.ruleID]; r == nil || r.endpoint == e { // ignore a replaced config
 			closed[e.receiver] = true
 		}
 	}
@@ -173,14 +173,14 @@ func (d *dispatch) closed() map[receiver]bool {
 	return closed
 }
 
-// plan chooses the messages to take, as if each that is chosen were taken: one at a time, of the receiver whose turn it
-// is.
+// plan selects the messages to lease, one at a time, always from the receiver whose turn it is. It takes a slot for
+// each selected message and releases them at the end.
 func (d *dispatch) plan(ctx context.Context, q querier, due []receiver, now int64) (ids []int64, putOff map[int64]int64, err error) {
 	slots := d.claims.slots
 	ready, taken := map[receiver][]int64{}, []receiver{}
 	putOff = map[int64]int64{}
 	defer func() {
-		for _, r := range taken { // take counts what is really there
+		for _, r := range taken { // claim takes slots for the rows that were really leased
 			slots.release(r)
 		}
 	}()

@@ -21,7 +21,7 @@ INSERT INTO deliveries (deployment_id, rule_id, event_id, kind, project_id, scan
 SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) + i %% CAST(? AS INTEGER), 'msg_' || i, '%s', 0, 1 + i, CAST(? AS %s), 'pending', 0, CAST(? AS BIGINT) + i, 0,
 	CAST(? AS BIGINT), 0, '', 1 FROM n`
 
-// backlog writes n deliveries that are due, of a number of rules.
+// backlog writes n due deliveries, spread over a number of rules.
 func backlog(t *testing.T, st *store.Store, n int, deploymentID, firstRule int64, rules int, kind string) {
 	t.Helper()
 	bytes := map[bool]string{true: "bytea", false: "blob"}[st.Postgres()]
@@ -34,7 +34,7 @@ func backlog(t *testing.T, st *store.Store, n int, deploymentID, firstRule int64
 	}
 }
 
-// claimed takes once and returns how many deliveries of each rule there are.
+// claimed claims once and returns the number of deliveries per rule.
 func claimed(t *testing.T, d *dispatch) map[int64]int {
 	t.Helper()
 	d.claims.notBefore = time.Time{}
@@ -48,8 +48,9 @@ func claimed(t *testing.T, d *dispatch) map[int64]int {
 	return of
 }
 
-// Beside 100,000 deliveries of a rule, and 1,000 rules of the same deployment, others are taken at once, and of nobody
-// more than may soon be sent. Nothing reads the ledger: not with the statistics of an empty table, and not without any.
+// Beside 100,000 deliveries of one rule and 1,000 rules of the same deployment, other deliveries are claimed at once,
+// and no receiver exceeds its limit. No plan scans the ledger, neither with the statistics of an empty table nor
+// without any.
 func TestClaimTakesTurns(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
@@ -95,12 +96,12 @@ func TestClaimTakesTurns(t *testing.T) {
 		if others[1] == 0 {
 			t.Error("the second node took nothing of the first rule")
 		}
-		// All rules of one deployment have their turn.
+		// Each rule of a deployment gets a turn.
 		seen := map[int64]bool{}
 		for range 150 {
 			for id := range claimed(t, one) {
 				seen[id] = true
-				one.giveBack(id)
+				one.release(id)
 			}
 			if err := one.record(t.Context()); err != nil {
 				t.Fatal(err)
@@ -112,7 +113,7 @@ func TestClaimTakesTurns(t *testing.T) {
 	})
 }
 
-// Messages about scans that wait for those about findings stand in nobody's way, and go when these have gone.
+// Messages about scans that wait for finding messages do not block others, and are sent after them.
 func TestBlockedScansStandAside(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
@@ -140,7 +141,7 @@ func TestBlockedScansStandAside(t *testing.T) {
 	})
 }
 
-// The plans of what claims walk by indexes, whatever is known of the table.
+// Claim queries use index scans, whatever the statistics say.
 func TestClaimPlans(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
@@ -199,7 +200,7 @@ func explain(t *testing.T, st *store.Store, query string, args []any) string {
 	return strings.Join(lines, "\n")
 }
 
-// Deployments take turns in having events turned into messages, and what another node works on stands in nobody's way.
+// Deployments take turns when events are expanded; an event held by another node does not block others.
 func TestEventsTakeTurns(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
@@ -213,7 +214,7 @@ func TestEventsTakeTurns(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for i := range int64(20) { // of scans that are gone: such an event is over when it had its turn
+		for i := range int64(20) { // of deleted scans: such an event is done after its turn
 			add(1, i+1)
 		}
 		add(2, 101)
@@ -230,7 +231,7 @@ func TestEventsTakeTurns(t *testing.T) {
 		if left(1) != 19 || left(2) != 0 || left(3) != 1 {
 			t.Errorf("after three turns %d, %d and %d events are left", left(1), left(2), left(3))
 		}
-		if st.Postgres() { // another node has the next one
+		if st.Postgres() { // another node holds the next one
 			_, db := st.DB()
 			other, err := db.BeginTx(t.Context(), nil)
 			if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// eventsVariable sets the number of messages; from fullRun on the receiver fails at random, not a little at each
+// eventsVariable sets the number of messages; from fullRun on the receiver fails at random instead of a few times per
 // message.
 const (
 	eventsVariable = "PALISADE_TEST_EVENTS"
@@ -32,7 +32,7 @@ const (
 
 const crashToken = "sgp_crash4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa5TeUo1W"
 
-// process is a server in a process of its own, which can be killed.
+// process is a server in its own process, which can be killed.
 type process struct {
 	t      testing.TB
 	binary string
@@ -62,7 +62,7 @@ func (p *process) start() {
 	})
 }
 
-// kill ends the process as a power cut would.
+// kill ends the process with SIGKILL.
 func (p *process) kill() {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
@@ -92,7 +92,7 @@ func (p *process) call(method, path string, body []byte) string {
 	return string(answer)
 }
 
-// uploadAll makes n messages: of each scan one about its finding and one about itself.
+// uploadAll creates n messages: per scan, one about its finding and one about the scan.
 func (p *process) uploadAll(n int) {
 	var group sync.WaitGroup
 	next := make(chan int)
@@ -111,7 +111,7 @@ func (p *process) uploadAll(n int) {
 	group.Wait()
 }
 
-// eventIDs are the ids in the ledger of deliveries in a state.
+// eventIDs returns the message ids of deliveries in a state.
 func (p *process) eventIDs(state string) []string {
 	p.t.Helper()
 	var ids []string
@@ -128,7 +128,7 @@ func (p *process) eventIDs(state string) []string {
 	return ids
 }
 
-// Whatever is killed when: every message arrives, and one that arrives twice has the same id.
+// Each message arrives, whenever the server is killed; duplicates have the same id.
 func TestKilledServerLosesNothing(t *testing.T) {
 	binary, err := testrun.Program(t.Context(), t.TempDir())
 	if err != nil {
@@ -154,7 +154,7 @@ func killAndDrain(t *testing.T, binary string, o store.Options) {
 		}
 	}
 	to := newReceiver(t, nil)
-	failing := newFailing(t, n >= fullRun) // repaired before the receiver ends, which waits for its answers
+	failing := newFailing(t, n >= fullRun) // repaired before the receiver closes, which waits for its answers
 	to.answer = failing.answer
 	server := &process{t: t, binary: binary, env: []string{"PALISADE_DATA=" + o.DataDir, "PALISADE_DATABASE=" + o.Database}}
 	server.start()
@@ -176,7 +176,7 @@ func killAndDrain(t *testing.T, binary string, o store.Options) {
 		wait(t, to, (i+1)*n/8)
 		server.kill()
 		t.Logf("killed after %s: %d of %d were taken", time.Since(begun).Round(time.Second), len(distinct(t, to.taken())), n)
-		if st.Postgres() { // on SQLite the next process is the only one, and knows it
+		if st.Postgres() { // on SQLite there is only one process, so it takes over at once
 			storetest.EndLeases(t, st)
 		}
 		server.start()
@@ -193,7 +193,7 @@ func killAndDrain(t *testing.T, binary string, o store.Options) {
 	}
 }
 
-// wait waits until a number of different messages were taken. It takes as long as there is progress.
+// wait waits for n distinct messages, as long as there is progress.
 func wait(t *testing.T, to *receiver, n int) {
 	t.Helper()
 	last, since := 0, time.Now()
@@ -212,7 +212,7 @@ func wait(t *testing.T, to *receiver, n int) {
 	}
 }
 
-// distinct are the bodies of messages by id: one id, one body.
+// distinct returns message bodies by id and requires one body per id.
 func distinct(t *testing.T, all []message) map[string]string {
 	t.Helper()
 	bodies := map[string]string{}
@@ -225,8 +225,8 @@ func distinct(t *testing.T, all []message) map[string]string {
 	return bodies
 }
 
-// failing is a receiver that lets everybody wait, and after a repair fails every second time: at random, or with each
-// message up to two times.
+// failing is a receiver that blocks all requests. After a repair it fails half of them: at random, or up to two times
+// per message.
 type failing struct {
 	random   bool
 	repaired chan struct{}

@@ -19,7 +19,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// change sets columns of all deliveries, as time would.
+// change sets columns of all deliveries, to simulate the passing of time.
 func (c caller) change(t testing.TB, set func(*ent.DeliveryUpdate)) {
 	t.Helper()
 	err := c.Store.Write(c.System(t), func(ctx context.Context, tx *ent.Tx) error {
@@ -42,7 +42,7 @@ func (c caller) waitState(t testing.TB, state string, n int) []delivered {
 	return listed
 }
 
-// eventIDForm is the form of the ids of messages: random, so that no two servers make the same.
+// eventIDForm is the format of message ids: random, so that ids of different servers differ.
 var eventIDForm = regexp.MustCompile(`msg_[0-9a-f]{32}`)
 
 func withoutIDs(body string) string { return eventIDForm.ReplaceAllString(body, "msg_1") }
@@ -124,7 +124,7 @@ func TestReplayAndPages(t *testing.T) {
 	})
 }
 
-// 410 ends a delivery at once; what the receiver wants to wait is waited.
+// 410 ends a delivery at once; Retry-After is respected.
 func TestReceiverSaysHowToGoOn(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		gone := newReceiver(t, func(message) int { return http.StatusGone })
@@ -150,7 +150,7 @@ func TestReceiverSaysHowToGoOn(t *testing.T) {
 		}
 		s.Body(t, s.Token, http.MethodPost, s.deliveries("/"+put.ID+"/replay"), "{}", 400) // it is pending
 
-		// Administrators are told, once.
+		// Administrators are notified once.
 		apitest.Golden(t, "in_app_abandoned", s.Body(t, s.Token, http.MethodGet, s.inApp(""), "", 200))
 		if len(gone.seen()) != 1 {
 			t.Errorf("the receiver that is gone was asked %d times", len(gone.seen()))
@@ -158,7 +158,7 @@ func TestReceiverSaysHowToGoOn(t *testing.T) {
 	})
 }
 
-// Deleting or disabling a rule cancels what is pending of it; a new config is tried at once.
+// Deleting or disabling a rule cancels its pending deliveries; a new config retries them at once.
 func TestRuleChangesWhatIsPending(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		down := newReceiver(t, func(message) int { return http.StatusServiceUnavailable })
@@ -177,7 +177,7 @@ func TestRuleChangesWhatIsPending(t *testing.T) {
 				t.Error(got)
 			}
 		}
-		s.change(t, func(u *ent.DeliveryUpdate) { // it would wait for long
+		s.change(t, func(u *ent.DeliveryUpdate) { // would wait for long
 			u.Where(delivery.RuleID(repaired), delivery.LockedUntil(0)).SetNextAttemptAt(store.Now() + time.Hour.Microseconds())
 		})
 		up := newReceiver(t, nil)
@@ -186,7 +186,7 @@ func TestRuleChangesWhatIsPending(t *testing.T) {
 	})
 }
 
-// A message that was tried for 24 hours is tried once more, and given up.
+// A message that was retried for 24 hours gets one last attempt and is abandoned.
 func TestGivenUpAfterADay(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		down := newReceiver(t, func(message) int { return http.StatusServiceUnavailable })
@@ -197,7 +197,7 @@ func TestGivenUpAfterADay(t *testing.T) {
 		if d := s.waitState(t, "ABANDONED", 1)[0]; d.LastStatus != 503 || !strings.Contains(d.LastError, "given up after 24h") {
 			t.Errorf("abandoned %+v", d)
 		}
-		// The job that gave it up says so in the audit trail.
+		// The job writes an audit entry.
 		entry := s.Store.Reader.AuditEntry.Query().Where(auditentry.ActorKind("job")).OnlyX(s.System(t))
 		if entry.DeploymentID != s.DeploymentID || entry.ActorName != "deliver_notifications" || len(entry.Changes) != 1 ||
 			entry.Changes[0].Kind != "delivery" || !strings.Contains(string(entry.Changes[0].After), "DELIVERY_STATE_ABANDONED") {
@@ -206,7 +206,7 @@ func TestGivenUpAfterADay(t *testing.T) {
 	})
 }
 
-// A receiver that keeps failing is left alone; messages wait without losing attempts, and arrive when it is back.
+// The circuit of a failing receiver opens; messages wait without using attempts, and arrive when it recovers.
 func TestCircuit(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		down := atomic.Bool{}

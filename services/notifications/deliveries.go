@@ -19,7 +19,7 @@ import (
 	"github.com/palisade/palisade/services/notifications/retry"
 )
 
-// attemptsShown is how many attempts of a delivery are returned.
+// attemptsShown is the maximum number of attempts returned for a delivery.
 const attemptsShown = 100
 
 // Deliveries is the service group "deliveries": the ledger.
@@ -34,7 +34,7 @@ func NewDeliveries(st *store.Store, queue *jobs.Jobs) *Deliveries {
 	return &Deliveries{store: st, jobs: queue}
 }
 
-// listed are the columns of lists: all but the payload.
+// listed are the columns of lists: all except the payload.
 var listed = []string{
 	delivery.FieldID, delivery.FieldRuleID, delivery.FieldEventID, delivery.FieldKind, delivery.FieldProjectID, delivery.FieldScanID,
 	delivery.FieldState, delivery.FieldAttempts, delivery.FieldNextAttemptAt, delivery.FieldGiveUpAt, delivery.FieldLastStatus,
@@ -101,7 +101,7 @@ func (s *Deliveries) GetDelivery(ctx context.Context, r *notificationsv1.GetDeli
 	return response, nil
 }
 
-// ReplayDelivery sends the message of an ended delivery again.
+// ReplayDelivery sends the message of a finished delivery again.
 func (s *Deliveries) ReplayDelivery(ctx context.Context, r *notificationsv1.ReplayDeliveryRequest) (*notificationsv1.ReplayDeliveryResponse, error) {
 	response := &notificationsv1.ReplayDeliveryResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -122,8 +122,8 @@ func (s *Deliveries) ReplayDelivery(ctx context.Context, r *notificationsv1.Repl
 		now := store.Now()
 		create := tx.Delivery.Create().SetRuleID(old.RuleID).SetEventID(old.EventID).SetKind(old.Kind).SetProjectID(old.ProjectID).
 			SetScanID(old.ScanID).SetPayload(old.Payload).SetState(statePending).SetNextAttemptAt(now).
-			SetGiveUpAt(now + retry.Patience.Microseconds()).SetReplayOf(old.ID).SetCreatedAt(now)
-		if len(old.DeliveredTo) > 0 { // an e-mail goes to those only who have not got it
+			SetGiveUpAt(now + retry.GiveUpAfter.Microseconds()).SetReplayOf(old.ID).SetCreatedAt(now)
+		if len(old.DeliveredTo) > 0 { // send an e-mail only to recipients that did not get it
 			create.SetDeliveredTo(old.DeliveredTo)
 		}
 		row, err := create.Save(ctx)

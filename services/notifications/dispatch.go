@@ -11,54 +11,52 @@ import (
 )
 
 const (
-	// maxFlights is how many messages a node sends at a time, maxFlightsOfRule how many of them to one receiver: a slow
-	// one leaves room for the others. One deployment alone gets half, see slots.
+	// maxFlights is the maximum number of concurrent messages of a node, maxFlightsOfRule of one receiver, so that a slow
+	// receiver does not block others. One deployment gets at most half; see slots.
 	maxFlights       = 64
 	maxFlightsOfRule = 8
-	// recordSize and recordDelay say when outcomes are written: one transaction for many.
+	// recordSize and recordDelay control how many outcomes share a transaction.
 	recordSize  = 64
 	recordDelay = 100 * time.Millisecond
-	// recordTimeout is for the last outcomes of a run, lastRecordTimeout for those of a process that is told to end at
-	// once.
+	// recordTimeout applies to the last outcomes of a run, lastRecordTimeout if the process must end at once.
 	recordTimeout     = 20 * time.Second
 	lastRecordTimeout = 2 * time.Second
-	// turnTimeout is for what a turn reads and writes.
+	// turnTimeout applies to the reads and writes of one turn.
 	turnTimeout = 2 * time.Minute
-	// ruleTime is how long a run goes by what it knows of a rule.
-	ruleTime = 5 * time.Second
-	// leaseTime is how long a node has to send what it took and to write what became of it. What is not sent when less
-	// than leaseReserve is left of it is given back.
+	// ruleTTL is how long a run caches a rule.
+	ruleTTL = 5 * time.Second
+	// leaseTime is how long a node has to send a delivery and write its outcome. Deliveries not sent when less than
+	// leaseReserve is left are released.
 	leaseTime    = 75 * time.Second
 	leaseReserve = sendTimeout + 5*time.Second
 )
 
-// dispatch is the sending of one run. One goroutine owns it; only the calls to receivers run beside it.
+// dispatch is the state of one run. One goroutine owns it; only the requests to receivers are concurrent.
 type dispatch struct {
 	engine   *engine
 	stopping <-chan struct{} // closed when the process begins to stop
 	claims   *claims
-	waiting  map[int64][]*ent.Delivery // taken and not sent yet, by rule
+	waiting  map[int64][]*ent.Delivery // leased and not sent yet, by rule
 	flights  *slots
-	landed   chan outcome
+	finished chan outcome
 	rules    map[int64]*openRule
-	// staleBefore says which of the rules are to be read again.
+	// staleBefore: rules read before this time are read again.
 	staleBefore time.Time
 
 	outcomes  []outcome
-	firstAt   time.Time // of outcomes
-	expanding bool      // events may wait
+	firstAt   time.Time // time of the first outcome
+	expanding bool      // there may be events to expand
 }
 
 func newDispatch(e *engine, stopping <-chan struct{}) *dispatch {
 	return &dispatch{
 		engine: e, stopping: stopping, claims: newClaims(), waiting: map[int64][]*ent.Delivery{}, flights: newSlots(maxFlights, maxFlightsOfRule),
-		landed: make(chan outcome, maxFlights), rules: map[int64]*openRule{}, expanding: true,
+		finished: make(chan outcome, maxFlights), rules: map[int64]*openRule{}, expanding: true,
 	}
 }
 
-// run turns events into deliveries and sends what is due, until there is nothing to wait for or the process stops. more
-// is true if something is left. Whatever happens, it waits for what it sent, which does not take long, and writes what
-// became of it.
+// run turns events into deliveries and sends due ones, until nothing is left to wait for or the process stops. more is
+// true if work is left. In any case it waits for messages in flight, for a bounded time, and writes their outcomes.
 func (d *dispatch) run(ctx context.Context) (more bool, err error) {
 	for more = true; more && err == nil && ctx.Err() == nil && !d.isStopping(); {
 		more, err = d.turn(ctx)
@@ -86,7 +84,7 @@ func (d *dispatch) turn(ctx context.Context) (more bool, err error) {
 	return d.sleep(ctx), nil
 }
 
-// work does what there is to do now. Only what it launches goes on after it.
+// work does the work that is due. Only the messages that it launches outlive it.
 func (d *dispatch) work(running context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(running, turnTimeout)
 	defer cancel()
@@ -108,17 +106,17 @@ func (d *dispatch) work(running context.Context) (err error) {
 	return d.engine.announceOpened(ctx)
 }
 
-// finish gives back what was not tried, waits for what is on its way, and writes everything down.
+// finish releases unsent deliveries, waits for messages in flight, and writes all outcomes.
 func (d *dispatch) finish(ctx context.Context) error {
 	for id := range d.waiting {
-		d.giveBack(id)
+		d.release(id)
 	}
-	patience := time.NewTimer(sendTimeout + 2*landTimeout) // each flight lands before; nothing here may wait for ever
+	patience := time.NewTimer(sendTimeout + 2*sendGrace) // each flight ends before; a bound in case one does not
 	defer patience.Stop()
 	for overdue := false; d.flights.used > 0 && !overdue; {
 		select {
-		case o := <-d.landed:
-			d.land(o)
+		case o := <-d.finished:
+			d.finishFlight(o)
 		case <-patience.C:
 			overdue = true
 		}
@@ -127,21 +125,21 @@ func (d *dispatch) finish(ctx context.Context) error {
 	if ctx.Err() != nil {
 		timeout = lastRecordTimeout
 	}
-	// What was sent is to be known even when this process is about to end.
+	// Write the outcomes even if the process is about to end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	return d.record(ctx)
 }
 
-// giveBack lets others have what waits here of a rule.
-func (d *dispatch) giveBack(ruleID int64) {
+// release releases the waiting deliveries of a rule.
+func (d *dispatch) release(ruleID int64) {
 	for _, row := range d.waiting[ruleID] {
-		d.land(outcome{flight: flight{row: row}})
+		d.finishFlight(outcome{flight: flight{row: row}})
 	}
 	delete(d.waiting, ruleID)
 }
 
-// launch sends as much as may be sent at a time, in turns.
+// launch sends as many messages as allowed, in fair turns.
 func (d *dispatch) launch(ctx context.Context) {
 	for {
 		var waiting []receiver
@@ -156,18 +154,18 @@ func (d *dispatch) launch(ctx context.Context) {
 		rule, row := d.rules[of.ruleID], d.waiting[of.ruleID][0]
 		if time.Until(store.Time(row.LockedUntil)) < leaseReserve {
 			d.pop(of.ruleID)
-			d.land(outcome{flight: flight{row: row}})
+			d.finishFlight(outcome{flight: flight{row: row}})
 			continue
 		}
 		done, err := d.engine.breakers.of(rule.endpoint).Allow()
-		if err != nil { // the circuit is open, or its probe is on the way: all of them wait for it
-			d.giveBack(of.ruleID)
+		if err != nil { // the circuit is open or half open: all messages of the rule wait
+			d.release(of.ruleID)
 			continue
 		}
 		d.pop(of.ruleID)
 		d.flights.take(of)
 		f := flight{row: row, rule: rule, done: done}
-		go func() { d.landed <- f.send(ctx) }()
+		go func() { d.finished <- f.send(ctx) }()
 	}
 }
 
@@ -177,14 +175,14 @@ func (d *dispatch) pop(ruleID int64) {
 	}
 }
 
-// land takes an outcome in.
-func (d *dispatch) land(o outcome) {
+// finishFlight processes an outcome.
+func (d *dispatch) finishFlight(o outcome) {
 	d.claims.slots.release(receiverOf(o.row))
 	if o.done != nil {
 		d.flights.release(receiverOf(o.row))
 		switch {
 		case !o.sent:
-			o.done(errCutOff)
+			o.done(errInterrupted)
 		case len(describe(o.err).accepted) > 0: // the mail server works
 			o.done(nil)
 		default:
@@ -197,7 +195,7 @@ func (d *dispatch) land(o outcome) {
 	d.outcomes = append(d.outcomes, o)
 }
 
-// await takes in what lands, or lets a little time pass.
+// await waits for outcomes, or for a short time.
 func (d *dispatch) await(ctx context.Context) {
 	pause := min(recordDelay, max(time.Until(d.claims.notBefore), time.Millisecond))
 	if d.expanding {
@@ -206,25 +204,25 @@ func (d *dispatch) await(ctx context.Context) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
-	case o := <-d.landed:
-		d.land(o)
-		for len(d.landed) > 0 {
-			d.land(<-d.landed)
+	case o := <-d.finished:
+		d.finishFlight(o)
+		for len(d.finished) > 0 {
+			d.finishFlight(<-d.finished)
 		}
 	case <-d.engine.wake:
-		d.awake()
+		d.recheck()
 	case <-timer.C:
 	case <-d.stopping:
 	case <-ctx.Done():
 	}
 }
 
-// awake looks at everything again: something has changed.
-func (d *dispatch) awake() {
+// recheck resets all timers after a change.
+func (d *dispatch) recheck() {
 	d.expanding, d.staleBefore, d.claims.notBefore = true, time.Now(), time.Time{}
 }
 
-// sleep waits for the next delivery that becomes due; more is false when none does for long.
+// sleep waits for the next due delivery; more is false if none is due within period.
 func (d *dispatch) sleep(ctx context.Context) (more bool) {
 	next := d.claims.nextDue
 	if next.IsZero() || time.Until(next) > period {
@@ -235,7 +233,7 @@ func (d *dispatch) sleep(ctx context.Context) (more bool) {
 	select {
 	case <-timer.C:
 	case <-d.engine.wake:
-		d.awake()
+		d.recheck()
 	case <-d.stopping:
 	case <-ctx.Done():
 	}
@@ -249,7 +247,7 @@ func (d *dispatch) recordIfMany(ctx context.Context) error {
 	return nil
 }
 
-// record writes what became of deliveries. What cannot be written is kept for the end of the run.
+// record writes outcomes. If that fails, they are kept for the end of the run.
 func (d *dispatch) record(ctx context.Context) error {
 	if len(d.outcomes) == 0 {
 		return nil

@@ -1,8 +1,8 @@
-// Package notifications tells people what happened: over the channels of notification rules, and inside the
+// Package notifications sends notifications through the channels of notification rules, and shows them inside the
 // application.
 //
-// What happened is an event, written by the transaction that stores it (see outbox). A job, of which one runs on each
-// node, turns events into rows of the ledger (deliveries, one for each message and rule) and sends what is due. The
-// ledger alone is the truth: a node takes rows for a limited time, and what it does not answer for by then is taken
-// again. So a message arrives at least once, always with the same id, whatever is killed when.
+// An event is written by the transaction that stores its subject (see outbox). One job per node turns events into rows
+// of the ledger (deliveries, one per message and rule) and sends the due ones. The ledger is the only state: a node
+// leases rows for a limited time, and rows without an outcome by then are leased again. So each message is delivered at
+// least once, always with the same id, even if processes are killed.
 package notifications

@@ -16,32 +16,32 @@ import (
 	"github.com/palisade/palisade/services/notifications/outbox"
 )
 
-// period is how often a run is made in any case: nothing depends on a job that may have been lost.
+// period is the interval of runs without a job: delivery does not depend on jobs that may be lost.
 const period = 15 * time.Second
 
-// engine turns events into deliveries and sends them. One run of it works at a time on a node.
+// engine turns events into deliveries and sends them. One run at a time works on a node.
 type engine struct {
 	store    *store.Store
 	senders  *Senders
 	log      *slog.Logger
 	breakers *breakers
 
-	// wake is filled when a run is asked for while one works.
+	// wake signals the working run that another run was requested.
 	wake chan struct{}
 
-	// eventsOf is the deployment whose event was turned into deliveries last. Only the run that works uses it.
+	// eventsOf is the deployment with the last expanded event. Only the working run uses it.
 	eventsOf int64
 
 	mu      sync.Mutex
 	running bool
-	fresh   bool // no run was made since the start
+	fresh   bool // no run since the start
 }
 
 func newEngine(st *store.Store, senders *Senders, log *slog.Logger) *engine {
 	return &engine{store: st, senders: senders, log: log, breakers: newBreakers(), wake: make(chan struct{}, 1), fresh: true}
 }
 
-// enter reports whether this run is the one that works; if another does, that one is told that there is more to do.
+// enter reports whether this run is the working one. If another run works, it is signaled.
 func (e *engine) enter() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -56,7 +56,7 @@ func (e *engine) enter() bool {
 	return false
 }
 
-// leave ends the work and reports whether more was asked for that the run did not see.
+// leave ends the work and reports whether a signal arrived that the run did not see.
 func (e *engine) leave() (again bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -74,14 +74,14 @@ type deliverWorker struct {
 	engine *engine
 }
 
-// Timeout lets a run work as long as there is something to do. Each attempt and each query in it has a bound of its
-// own.
+// Timeout disables the job's timeout: a run works as long as there is something to do. Each attempt and query has its
+// own timeout.
 func (*deliverWorker) Timeout(*river.Job[outbox.Deliver]) time.Duration { return -1 }
 
-// Work makes one run, and asks for another when it leaves something that is due.
+// Work performs one run, and enqueues another if due work is left.
 func (w *deliverWorker) Work(ctx context.Context, job *river.Job[outbox.Deliver]) error {
-	if job.Args.Cause == outbox.CausePeriod { // beside the run that works
-		if err := w.engine.giveUpUnreachable(ctx); err != nil {
+	if job.Args.Cause == outbox.CausePeriod { // another run works
+		if err := w.engine.abandonUnreachable(ctx); err != nil {
 			return err
 		}
 	}
@@ -102,17 +102,17 @@ func (w *deliverWorker) Work(ctx context.Context, job *river.Job[outbox.Deliver]
 	return err
 }
 
-// run works until nothing is due, or will be soon, or the process stops. more is true when something is left.
+// run works until nothing is due now or soon, or the process stops. more is true if work is left.
 func (e *engine) run(ctx context.Context, stopping <-chan struct{}) (more bool, err error) {
-	if err := e.takeOver(ctx); err != nil {
+	if err := e.freeLeases(ctx); err != nil {
 		return false, err
 	}
 	return newDispatch(e, stopping).run(ctx)
 }
 
-// takeOver frees, at the first run after a start, what a process that was killed had taken. On SQLite there was no
-// other process than that one; on PostgreSQL it may belong to another node, and is free when its time is up.
-func (e *engine) takeOver(ctx context.Context) error {
+// freeLeases releases the leases of a killed process at the first run after a start. On SQLite no other process exists.
+// On PostgreSQL a lease may belong to another node, so it is left to expire.
+func (e *engine) freeLeases(ctx context.Context) error {
 	if !e.fresh || e.store.Postgres() {
 		return nil
 	}

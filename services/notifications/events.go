@@ -27,25 +27,25 @@ import (
 )
 
 const (
-	// mostMessagesPerStep is how many messages about findings of an event are made for each rule in one transaction, and
-	// deliveriesPerStep how many deliveries that should be for all rules together: other deployments wait for it.
-	mostMessagesPerStep = 10
-	deliveriesPerStep   = 200
-	// mostTurns bounds how many deployments are asked for an event at a time whose events other nodes have.
-	mostTurns = 100
-	// deliveriesPerInsert keeps a statement below SQLite's number of parameters.
+	// maxMessagesPerStep is the maximum number of finding messages per rule created in one transaction. deliveriesPerStep
+	// is the target for all rules together: other deployments wait meanwhile.
+	maxMessagesPerStep = 10
+	deliveriesPerStep  = 200
+	// maxBusyDeployments is the maximum number of deployments to try in a row if other nodes hold their events.
+	maxBusyDeployments = 100
+	// deliveriesPerInsert keeps a statement below SQLite's parameter limit.
 	deliveriesPerInsert = 200
-	// eventRetry is when an event is tried again that could not be turned into deliveries.
+	// eventRetry is the retry delay of an event that could not be expanded.
 	eventRetry = time.Minute
 )
 
-// The kinds of deliveries in the ledger.
+// Kinds of deliveries in the ledger.
 const (
 	kindFindings = "findings"
 	kindScan     = "scan"
 )
 
-// nextEventSQL finds the next deployment of which an event waits, a step for each along the index.
+// nextEventSQL finds the next deployment with a waiting event, with one index step per deployment.
 const nextEventSQL = `WITH RECURSIVE head (deployment_id, not_before) AS (
 	SELECT deployment_id, not_before FROM notification_events WHERE id = (
 		SELECT id FROM notification_events WHERE deployment_id > CAST(? AS BIGINT) ORDER BY deployment_id, not_before, id LIMIT 1)
@@ -54,8 +54,7 @@ const nextEventSQL = `WITH RECURSIVE head (deployment_id, not_before) AS (
 		SELECT id FROM notification_events WHERE deployment_id > head.deployment_id ORDER BY deployment_id, not_before, id LIMIT 1)
 ) SELECT deployment_id FROM head WHERE not_before <= ? LIMIT 1`
 
-// nextEvents returns the deployment whose turn it is to have a part of an event turned into deliveries; ok is false
-// when no event waits.
+// nextEvents returns the deployment with the next turn; ok is false if no event waits.
 func (e *engine) nextEvents(ctx context.Context) (deploymentID int64, ok bool, err error) {
 	err = e.read(ctx, func(q querier) error {
 		for _, after := range []int64{e.eventsOf, 0} {
@@ -75,11 +74,11 @@ func (e *engine) nextEvents(ctx context.Context) (deploymentID int64, ok bool, e
 	return deploymentID, ok, err
 }
 
-// expand turns a part of one event into deliveries; deployments take turns. worked is false when no event waits that is
-// not in the hands of another node.
+// expand turns part of one event into deliveries; deployments take turns. worked is false if no event waits, or other
+// nodes hold all of them.
 func (e *engine) expand(ctx context.Context) (worked bool, err error) {
 	var first int64
-	for range mostTurns {
+	for range maxBusyDeployments {
 		deploymentID, waits, err := e.nextEvents(ctx)
 		if err != nil || !waits || deploymentID == first {
 			return false, err
@@ -95,7 +94,7 @@ func (e *engine) expand(ctx context.Context) (worked bool, err error) {
 	return false, nil
 }
 
-// expandOf turns a part of the first event of a deployment into deliveries.
+// expandOf turns part of a deployment's first event into deliveries.
 func (e *engine) expandOf(ctx context.Context, deploymentID int64) (worked bool, err error) {
 	var event *ent.NotificationEvent
 	err = e.store.Write(tenant.NewContext(ctx, deploymentID), func(ctx context.Context, tx *ent.Tx) error {
@@ -117,7 +116,7 @@ func (e *engine) expandOf(ctx context.Context, deploymentID int64) (worked bool,
 	return event != nil, err
 }
 
-// postpone keeps an event that cannot be expanded from standing in the way of the others.
+// postpone delays an event that cannot be expanded, so that it does not block others.
 func (e *engine) postpone(ctx context.Context, event *ent.NotificationEvent, cause error) error {
 	e.log.ErrorContext(ctx, "an event was not turned into deliveries; it is tried again", "deployment_id", event.DeploymentID, "scan_id", event.ScanID, "error", cause)
 	return e.store.Write(tenant.NewContext(ctx, event.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
@@ -126,7 +125,7 @@ func (e *engine) postpone(ctx context.Context, event *ent.NotificationEvent, cau
 	})
 }
 
-// expandEvent takes the next findings of the event, and with the last of them the scan itself.
+// expandEvent handles the next findings of the event, and the scan itself after the last finding.
 func (e *engine) expandEvent(ctx context.Context, tx *ent.Tx, event *ent.NotificationEvent) error {
 	rules, err := tx.NotificationRule.Query().Where(notificationrule.IsEnabled(true)).Order(ent.Asc(notificationrule.FieldID)).All(ctx)
 	if err != nil {
@@ -141,12 +140,12 @@ func (e *engine) expandEvent(ctx context.Context, tx *ent.Tx, event *ent.Notific
 	case len(rules) == 0:
 		return tx.NotificationEvent.DeleteOneID(event.ID).Exec(ctx)
 	}
-	step := payload.MaxFindings * min(max(deliveriesPerStep/len(rules), 1), mostMessagesPerStep)
-	rows, err := announced(ctx, tx, event, step)
+	step := payload.MaxFindings * min(max(deliveriesPerStep/len(rules), 1), maxMessagesPerStep)
+	rows, err := newFindings(ctx, tx, event, step)
 	if err != nil {
 		return err
 	}
-	about, err := readSurroundings(ctx, tx.Client(), ended, rows)
+	about, err := readScanContext(ctx, tx.Client(), ended, rows)
 	if err != nil {
 		return err
 	}
@@ -170,9 +169,10 @@ func (e *engine) expandEvent(ctx context.Context, tx *ent.Tx, event *ent.Notific
 	return tx.NotificationEvent.DeleteOneID(event.ID).Exec(ctx)
 }
 
-// announced reads the code findings that the scan saw first, and that no scan of another ref of the project had seen
-// before. Those that the code itself suppressed then are no news. Where a finding stands by now does not matter.
-func announced(ctx context.Context, tx *ent.Tx, event *ent.NotificationEvent, most int) ([]*ent.Finding, error) {
+// newFindings reads the code findings that this scan saw first and that no scan of another ref of the project had seen
+// before. Findings that the code itself suppressed at that time are left out. The current state of a finding does not
+// matter.
+func newFindings(ctx context.Context, tx *ent.Tx, event *ent.NotificationEvent, most int) ([]*ent.Finding, error) {
 	return tx.Finding.Query().
 		Where(
 			finding.DeploymentID(event.DeploymentID), finding.FirstSeenScanID(event.ScanID), finding.IDGT(event.AfterFindingID),
@@ -197,9 +197,9 @@ func announced(ctx context.Context, tx *ent.Tx, event *ent.NotificationEvent, mo
 		Order(ent.Asc(finding.FieldID)).Limit(most).All(ctx)
 }
 
-// findingDeliveries makes the messages about findings, of each rule those that its policies let through. Rules with the
-// same policies share the bytes.
-func findingDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, rows []*ent.Finding, about *surroundings) ([]*ent.DeliveryCreate, error) {
+// findingDeliveries builds the messages about findings for each rule, filtered by its policies. Rules with the same
+// policies share the bodies.
+func findingDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, rows []*ent.Finding, about *scanContext) ([]*ent.DeliveryCreate, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
@@ -238,8 +238,8 @@ func allowed(findings []payload.Finding, policySlugs []string) []payload.Finding
 	return out
 }
 
-// scanDeliveries makes the message about the scan for the rules that want it.
-func scanDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, about *surroundings) ([]*ent.DeliveryCreate, error) {
+// scanDeliveries builds the message about the scan for the rules that want it.
+func scanDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, about *scanContext) ([]*ent.DeliveryCreate, error) {
 	var made []*ent.DeliveryCreate
 	var body []byte
 	for _, rule := range rules {
@@ -258,16 +258,16 @@ func scanDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, about *surroundin
 	return made, nil
 }
 
-// newDelivery makes a row that is due at once.
+// newDelivery builds a row that is due at once.
 func newDelivery(tx *ent.Tx, rule *ent.NotificationRule, about *ent.Scan, kind string, body []byte) *ent.DeliveryCreate {
 	now := store.Now()
 	return tx.Delivery.Create().SetDeploymentID(rule.DeploymentID).SetRuleID(rule.ID).SetEventID(newEventID()).
 		SetKind(kind).SetProjectID(about.ProjectID).SetScanID(about.ID).SetPayload(body).SetState(statePending).
-		SetNextAttemptAt(now).SetGiveUpAt(now + retry.Patience.Microseconds()).SetCreatedAt(now)
+		SetNextAttemptAt(now).SetGiveUpAt(now + retry.GiveUpAfter.Microseconds()).SetCreatedAt(now)
 }
 
-// newEventID is what a receiver tells duplicates by. It is made once, with the row, and unique among all servers that
-// the receiver may listen to.
+// newEventID is the id by which receivers deduplicate. It is created once with the row, and unique across all servers
+// that a receiver may get messages from.
 func newEventID() string { return "msg_" + strings.ReplaceAll(uuid.NewString(), "-", "") }
 
 func insertDeliveries(ctx context.Context, tx *ent.Tx, made []*ent.DeliveryCreate) error {

@@ -27,7 +27,7 @@ type policy struct {
 	actions    []string
 }
 
-// monitored is the policy of findings that no other names.
+// monitored is the policy of findings without another policy.
 var monitored = policy{1, "Monitor", "rule-board-audit", nil}
 
 var policies = map[string]policy{
@@ -46,8 +46,8 @@ func policyOf(row *ent.Finding) policy {
 	return policy{name: *row.PolicyMode, slug: *row.PolicyMode}
 }
 
-// surroundings are what the messages of a scan say beside its findings.
-type surroundings struct {
+// scanContext holds the data of a scan that messages contain besides findings.
+type scanContext struct {
 	scan    *ent.Scan
 	meta    *scansv1.ScanMeta
 	project *ent.Project
@@ -55,8 +55,8 @@ type surroundings struct {
 	rules   map[int64]*findingsv1.FindingRule
 }
 
-func readSurroundings(ctx context.Context, db *ent.Client, of *ent.Scan, rows []*ent.Finding) (*surroundings, error) {
-	about := &surroundings{scan: of, meta: &scansv1.ScanMeta{}, rules: map[int64]*findingsv1.FindingRule{}}
+func readScanContext(ctx context.Context, db *ent.Client, of *ent.Scan, rows []*ent.Finding) (*scanContext, error) {
+	about := &scanContext{scan: of, meta: &scansv1.ScanMeta{}, rules: map[int64]*findingsv1.FindingRule{}}
 	if err := proto.Unmarshal(of.Meta, about.meta); err != nil {
 		return nil, fmt.Errorf("meta of scan %d: %w", of.ID, err)
 	}
@@ -88,9 +88,9 @@ func readSurroundings(ctx context.Context, db *ent.Client, of *ent.Scan, rows []
 	return about, nil
 }
 
-// findings converts rows to what receivers get. When the commit was made nobody told us: the start of the scan stands
-// for it, as receivers parse the date.
-func (a *surroundings) findings(rows []*ent.Finding) ([]payload.Finding, error) {
+// findings converts rows to the messages' form. The commit's time is unknown; the start of the scan replaces it,
+// because receivers parse the date.
+func (a *scanContext) findings(rows []*ent.Finding) ([]payload.Finding, error) {
 	list := make([]payload.Finding, len(rows))
 	for i, row := range rows {
 		content, err := blob.Decode(row.Content)
@@ -114,8 +114,8 @@ func (a *surroundings) findings(rows []*ent.Finding) ([]payload.Finding, error) 
 	return list, nil
 }
 
-// finishedScan converts the scan to what receivers get.
-func (a *surroundings) finishedScan() (payload.Scan, error) {
+// finishedScan converts the scan to the message's form.
+func (a *scanContext) finishedScan() (payload.Scan, error) {
 	s, m := a.scan, a.meta
 	if s.CompletedAt == nil {
 		return payload.Scan{}, fmt.Errorf("scan %d has not ended", s.ID)
@@ -133,7 +133,7 @@ func (a *surroundings) finishedScan() (payload.Scan, error) {
 	}, nil
 }
 
-// productWords are the products of a scan (bits of scans.products) in the words of the API.
+// productWords converts the products of a scan (bits of scans.products) to the API's words.
 func productWords(bits int32) []string {
 	var words []string
 	for _, p := range []struct {

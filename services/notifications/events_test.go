@@ -32,7 +32,7 @@ func TestScanIsDelivered(t *testing.T) {
 				t.Errorf("no %s in %s", part, got[1].body)
 			}
 		}
-		// The ledger holds what was signed, byte for byte.
+		// The ledger holds the signed bytes.
 		var listed []delivered
 		apitest.Eventually(t, "both are delivered", func() bool {
 			listed = s.ledger(t, "?state=DELIVERY_STATE_DELIVERED")
@@ -50,11 +50,11 @@ func TestScanIsDelivered(t *testing.T) {
 	})
 }
 
-// A finding is announced once: not when it moves, not on another ref, not when it comes back, and not after a decision.
+// A finding is announced once: not again when it moves, on another ref, when it is reopened, or after triage.
 func TestFindingIsAnnouncedOnce(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		to := newReceiver(t, nil)
-		s.Upload(t, "acme/web", "main", report("old")) // nobody wants to know yet
+		s.Upload(t, "acme/web", "main", report("old")) // no rule exists yet
 		s.rule(t, "findings", to.URL, `,"send_scan_completion":true`)
 		s.Upload(t, "acme/web", "main", report("old", "a"))
 		s.Upload(t, "acme/web", "refs/pull/7/merge", report("a", "b"))
@@ -76,7 +76,7 @@ func TestFindingIsAnnouncedOnce(t *testing.T) {
 	})
 }
 
-// What the code itself suppresses, secrets and dependencies are not announced; scans always are.
+// Suppressed findings, secrets and dependencies are not announced; scans always are.
 func TestWhatIsNotAnnounced(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		to := newReceiver(t, nil)
@@ -94,8 +94,7 @@ func TestWhatIsNotAnnounced(t *testing.T) {
 	})
 }
 
-// Findings come in messages of a hundred at most, in their order, and the scan after all of them, whatever fails
-// before.
+// Findings are sent in messages of at most a hundred, in order, and the scan after all of them, even after failures.
 func TestManyFindingsBeforeTheirScan(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		failed := map[string]bool{}

@@ -18,13 +18,14 @@ import (
 
 const hookSecret = "acme-hook-secret-1"
 
-// caller sends requests as the first administrator, with a token or, where only people may call, with his JWT.
+// caller sends requests as the first administrator: with an API token or, for operations of users only, with a user's
+// JWT.
 type caller struct {
 	*apitest.Server
 	jwt string
 }
 
-// each runs a test on both databases; receivers on this machine may be called.
+// each runs a test on both databases. Loopback receivers may be called.
 func each(t *testing.T, test func(t *testing.T, s caller)) {
 	t.Helper()
 	t.Parallel()
@@ -50,7 +51,7 @@ func (c caller) inApp(more string) string {
 	return fmt.Sprintf("/api/notifications/in-app/deployments/%d%s", c.DeploymentID, more)
 }
 
-// rule creates a rule that is enabled and posts to url; more is JSON to put into it.
+// rule creates an enabled rule that posts to url; more is additional JSON.
 func (c caller) rule(t testing.TB, name, url, more string) (id int64) {
 	t.Helper()
 	body := fmt.Sprintf(`{"notificationRule":{"name":%q,"channel":"webhook","is_enabled":true,"config":{"url":%q,"secret":%q}%s}}`, name, url, hookSecret, more)
@@ -85,7 +86,7 @@ func (c caller) ledger(t testing.TB, query string) []delivered {
 	return list.Deliveries
 }
 
-// report is a SARIF report with one result for each name, in a file and with a snippet of that name.
+// report is a SARIF report with one result per name, in a file and with a snippet of that name.
 func report(names ...string) []byte {
 	var results []string
 	for i, name := range names {
@@ -95,7 +96,7 @@ func report(names ...string) []byte {
 	return []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec","version":"2.21"}},"results":[` + strings.Join(results, ",") + `]}]}`)
 }
 
-// message is what a receiver got.
+// message is a received message.
 type message struct {
 	id, body string
 	findings []string // paths
@@ -103,15 +104,15 @@ type message struct {
 	numeric  []int64
 }
 
-// receiver takes webhooks, checks what it gets, and answers as the test wants.
+// receiver receives webhooks, verifies them, and answers as configured.
 type receiver struct {
 	*httptest.Server
 	t      testing.TB
 	answer func(m message) int // nil: 200
 
 	mu  sync.Mutex
-	all []message // in the order of arrival, refused ones too
-	ok  []message // those that were answered with 2xx
+	all []message // in order of arrival, including refused ones
+	ok  []message // answered with 2xx
 }
 
 func newReceiver(t testing.TB, answer func(m message) int) *receiver {
@@ -125,7 +126,7 @@ func newReceiver(t testing.TB, answer func(m message) int) *receiver {
 func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
 	body, err := io.ReadAll(q.Body)
 	if err != nil {
-		return // cut off
+		return // interrupted
 	}
 	if got, want := q.Header.Get(channel.SignatureHeader), channel.Signature(hookSecret, body); got != want {
 		r.t.Errorf("signature %q, want %q", got, want)
@@ -172,21 +173,21 @@ func parse(id string, body []byte) (message, error) {
 	return m, err
 }
 
-// taken are the messages that were answered with 200.
+// taken returns the messages answered with 200.
 func (r *receiver) taken() []message {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]message(nil), r.ok...)
 }
 
-// seen are all messages, refused ones too.
+// seen returns all messages, including refused ones.
 func (r *receiver) seen() []message {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]message(nil), r.all...)
 }
 
-// waitFor waits until a number of messages were taken.
+// waitFor waits for a number of accepted messages.
 func (r *receiver) waitFor(n int) []message {
 	r.t.Helper()
 	apitest.Eventually(r.t, fmt.Sprintf("%d messages were taken", n), func() bool { return len(r.taken()) >= n })

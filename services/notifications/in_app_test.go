@@ -64,7 +64,7 @@ func TestInApp(t *testing.T) {
 		}
 
 		apitest.Golden(t, "in_app_mark", s.Body(t, s.jwt, http.MethodPut, s.inApp("/mark_as_seen"), `{"deploymentId":"1","notificationIds":["5",2,"5"]}`, 200))
-		s.Body(t, s.jwt, http.MethodPut, s.inApp("/mark_as_seen"), `{"notificationIds":["5"]}`, 200) // once more
+		s.Body(t, s.jwt, http.MethodPut, s.inApp("/mark_as_seen"), `{"notificationIds":["5"]}`, 200) // again
 		if got := s.Body(t, s.jwt, http.MethodGet, s.inApp(""), "", 200); strings.Count(got, `"id"`) != 3 {
 			t.Errorf("unseen: %s", got)
 		}

@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// queuePoll is how long a message waits at most until its job is seen.
+	// queuePoll is the maximum time until a new job is seen.
 	queuePoll = 500 * time.Millisecond
-	// retention is how long what has ended stays in the ledger.
+	// retention is how long finished deliveries stay in the ledger.
 	retention = 30 * 24 * time.Hour
-	// retentionInterval is how often older rows are looked for, retentionBatch how many go in one transaction.
+	// retentionInterval is how often old rows are deleted, retentionBatch how many in one transaction.
 	retentionInterval = time.Hour
 	retentionBatch    = 1000
 )
 
-// Background is what notifications need done when nobody calls.
+// Background returns the background work of notifications.
 func Background(senders *Senders, log *slog.Logger) jobs.Work {
 	e := newEngine(senders.store, senders, log)
 	return jobs.Work{
@@ -40,18 +40,18 @@ func Background(senders *Senders, log *slog.Logger) jobs.Work {
 			jobs.Every(period, outbox.Deliver{Cause: outbox.CausePeriod}),
 			jobs.Every(retentionInterval, deliveryRetention{}),
 		},
-		// One job works as long as there is something to do; the others tell it of more, and return.
+		// One job works as long as there is something to do. Others signal it and return.
 		Queues: []jobs.Queue{{Name: outbox.Queue, Workers: 2, Poll: queuePoll}},
 	}
 }
 
-// deliveryRetention is the periodic job that deletes the oldest of the ledger.
+// deliveryRetention is the periodic job that deletes old deliveries.
 type deliveryRetention struct{}
 
 // Kind is the name in the queue.
 func (deliveryRetention) Kind() string { return "delivery_retention" }
 
-// InsertOpts keep runs from piling up while no node works.
+// InsertOpts keeps jobs from piling up while no node works.
 func (deliveryRetention) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
 
 type retentionWorker struct {
@@ -59,13 +59,13 @@ type retentionWorker struct {
 	store *store.Store
 }
 
-// Work deletes what ended before the retention, of all deployments.
+// Work deletes old deliveries of all deployments.
 func (w *retentionWorker) Work(ctx context.Context, _ *river.Job[deliveryRetention]) error {
-	return forget(ctx, w.store, time.Now().Add(-retention))
+	return deleteDeliveries(ctx, w.store, time.Now().Add(-retention))
 }
 
-// forget deletes deliveries that ended before a time, with their attempts, in small transactions.
-func forget(ctx context.Context, st *store.Store, endedBefore time.Time) error {
+// deleteDeliveries deletes deliveries that ended before a time, with their attempts, in small transactions.
+func deleteDeliveries(ctx context.Context, st *store.Store, endedBefore time.Time) error {
 	for n := retentionBatch; n == retentionBatch; {
 		err := st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 			ids, err := tx.Delivery.Query().Where(delivery.FinishedAtNotNil(), delivery.FinishedAtLT(store.Micros(endedBefore))).
@@ -87,7 +87,7 @@ func forget(ctx context.Context, st *store.Store, endedBefore time.Time) error {
 	return nil
 }
 
-// ofDeliveries chooses the attempts of deliveries. The deployments come first, as in the index.
+// ofDeliveries selects the attempts of deliveries. The deployments come first, as in the index.
 func ofDeliveries(ids []int64) func(*entsql.Selector) {
 	return func(s *entsql.Selector) {
 		of := entsql.Dialect(s.Dialect()).Table(delivery.Table)

@@ -49,7 +49,7 @@ func TestForget(t *testing.T) {
 			seedDelivery(t, st, deploymentID, kindScan, stateDelivered, &after)
 			seedDelivery(t, st, deploymentID, kindScan, statePending, nil)
 		}
-		if err := forget(t.Context(), st, limit); err != nil {
+		if err := deleteDeliveries(t.Context(), st, limit); err != nil {
 			t.Fatal(err)
 		}
 		system := tenant.System(t.Context())
@@ -60,13 +60,14 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// Nodes share the work: none takes what another has, until its time is up; and a scan waits for its findings.
+// Nodes share the work: a node does not take leased deliveries before their lease expires. A scan waits for its
+// findings.
 func TestClaim(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		findings := seedDelivery(t, st, 1, kindFindings, statePending, nil)
 		ofScan := seedDelivery(t, st, 1, kindScan, statePending, nil)
-		other := seedDelivery(t, st, 2, kindScan, statePending, nil) // of another deployment: not behind those findings
+		other := seedDelivery(t, st, 2, kindScan, statePending, nil) // another deployment: does not wait for those findings
 		one, two := newEngine(st, nil, nil), newEngine(st, nil, nil)
 		claim := func(e *engine) (ids []int64) {
 			t.Helper()
@@ -110,7 +111,7 @@ func TestClaim(t *testing.T) {
 	})
 }
 
-// A run that is asked for while another works is not lost.
+// A run requested while another works is not lost.
 func TestOneRunAtATime(t *testing.T) {
 	e := newEngine(nil, nil, nil)
 	if !e.enter() || e.enter() || e.enter() {

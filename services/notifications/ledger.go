@@ -27,10 +27,10 @@ const (
 	stateCanceled  = "canceled"
 )
 
-// errorLength is how many bytes of an error are kept.
+// errorLength is the maximum length of a stored error, in bytes.
 const errorLength = 500
 
-// isPending says in the words of the index what is pending: only so is it used.
+// isPending must repeat the partial index's condition literally: otherwise the index is not used.
 func isPending(s *entsql.Selector) {
 	s.Where(entsql.IsNull(s.C(delivery.FieldFinishedAt)))
 }
@@ -43,8 +43,8 @@ func withIDs(rows []*ent.Delivery) predicate.Delivery {
 	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(delivery.FieldID), ids)) }
 }
 
-// record writes what became of deliveries: most of them in one transaction; one that is given up, which people are
-// told, in a transaction of its own deployment.
+// record writes the outcomes of deliveries. Most share one transaction. An abandoned delivery also creates a
+// notification, so it has a transaction in its own deployment.
 func (e *engine) record(ctx context.Context, outcomes []outcome) error {
 	now := time.Now()
 	slices.SortFunc(outcomes, func(a, b outcome) int { return cmp.Compare(a.row.ID, b.row.ID) }) // see lockPending
@@ -89,8 +89,8 @@ func (e *engine) record(ctx context.Context, outcomes []outcome) error {
 	}
 	for _, o := range givenUp {
 		_, reason, _ := o.ended(now)
-		if err := e.giveUp(ctx, []*ent.Delivery{o.row}, int32(o.status), reason, 1, o.haveIt()); err != nil {
-			// Those of other deployments go on. This one is tried again when its lease is over.
+		if err := e.abandon(ctx, []*ent.Delivery{o.row}, int32(o.status), reason, 1, o.received()); err != nil {
+			// Continue with other deployments. This delivery is retried when its lease expires.
 			e.log.ErrorContext(ctx, "a delivery was not given up", "deployment_id", o.row.DeploymentID, "delivery_id", o.row.ID, "error", err)
 		}
 	}
@@ -103,25 +103,26 @@ func attemptOf(tx *ent.Tx, o outcome) *ent.DeliveryAttemptCreate {
 		SetError(cut(describe(o.err).text)).SetDurationUs(o.duration.Microseconds()).SetAt(o.at)
 }
 
-// delivered counts whoever sent it: also a node whose time was up, and that of a rule which is still there.
-// refused is what is to be said of recipients that were refused.
+// delivered records a success from any sender, also from a node with an expired lease, if the rule still exists.
+// refused is the text about refused recipients.
 func delivered(ctx context.Context, tx *ent.Tx, o outcome, refused string) error {
 	return tx.Delivery.Update().Where(delivery.ID(o.row.ID), isPending).SetState(stateDelivered).AddAttempts(1).SetLockedUntil(0).
 		SetLastStatus(int32(o.status)).SetLastError(cut(refused)).SetFinishedAt(o.at).ClearDeliveredTo().Exec(ctx)
 }
 
-// postponed changes nothing when another node has the delivery by now.
+// postponed does nothing if another node has taken the delivery.
 func postponed(ctx context.Context, tx *ent.Tx, o outcome, next time.Time) error {
 	update := tx.Delivery.Update().Where(delivery.ID(o.row.ID), isPending, delivery.LockedUntil(o.row.LockedUntil)).AddAttempts(1).SetLockedUntil(0).
 		SetLastStatus(int32(o.status)).SetLastError(cut(describe(o.err).text)).SetNextAttemptAt(store.Micros(next))
-	if have := o.haveIt(); len(have) > 0 {
+	if have := o.received(); len(have) > 0 {
 		update.SetDeliveredTo(have)
 	}
 	return update.Exec(ctx)
 }
 
-// giveUp abandons deliveries of one rule, which people are told. deliveredTo are the recipients that have the message.
-func (e *engine) giveUp(ctx context.Context, rows []*ent.Delivery, status int32, reason string, attempts int32, deliveredTo []string) error {
+// abandon abandons deliveries of one rule and notifies administrators. deliveredTo lists the recipients that have the
+// message.
+func (e *engine) abandon(ctx context.Context, rows []*ent.Delivery, status int32, reason string, attempts int32, deliveredTo []string) error {
 	first := rows[0]
 	return e.store.Write(tenant.NewContext(ctx, first.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
 		now := store.Now()
@@ -142,12 +143,12 @@ func (e *engine) giveUp(ctx context.Context, rows []*ent.Delivery, status int32,
 		if err != nil {
 			return ignoreNotFound(err)
 		}
-		return tellAbandoned(ctx, tx, rule, reason)
+		return notifyAbandoned(ctx, tx, rule, reason)
 	})
 }
 
-// giveUpUnreachable abandons what is overdue while its circuit is open: nothing of it is tried any more.
-func (e *engine) giveUpUnreachable(ctx context.Context) error {
+// abandonUnreachable abandons overdue deliveries with an open circuit, because they are not retried any more.
+func (e *engine) abandonUnreachable(ctx context.Context) error {
 	for _, of := range e.breakers.openEndpoints() {
 		for more := true; more && ctx.Err() == nil; {
 			now := store.Now()
@@ -161,7 +162,7 @@ func (e *engine) giveUpUnreachable(ctx context.Context) error {
 			if more = len(rows) == recordSize; len(rows) == 0 {
 				continue
 			}
-			if err := e.giveUp(ctx, rows, 0, "the receiver failed again and again; given up after "+retry.Patience.String(), 0, nil); err != nil {
+			if err := e.abandon(ctx, rows, 0, "the receiver failed again and again; given up after "+retry.GiveUpAfter.String(), 0, nil); err != nil {
 				return fmt.Errorf("give up deliveries of rule %d: %w", of.ruleID, err)
 			}
 		}
@@ -169,7 +170,7 @@ func (e *engine) giveUpUnreachable(ctx context.Context) error {
 	return nil
 }
 
-// announceOpened tells people of receivers that keep failing.
+// announceOpened notifies administrators of receivers that keep failing.
 func (e *engine) announceOpened(ctx context.Context) error {
 	for _, opened := range e.breakers.takeOpened() {
 		rule, err := e.store.Reader.NotificationRule.Query().Where(notificationrule.ID(opened.ruleID)).Only(tenant.System(ctx))
@@ -180,7 +181,7 @@ func (e *engine) announceOpened(ctx context.Context) error {
 			return err
 		}
 		err = e.store.Write(tenant.NewContext(ctx, rule.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
-			return tellOpened(ctx, tx, rule)
+			return notifyOpened(ctx, tx, rule)
 		})
 		if err != nil {
 			return err
@@ -189,8 +190,8 @@ func (e *engine) announceOpened(ctx context.Context) error {
 	return nil
 }
 
-// lockPending locks what is pending of a rule in the order in which record writes, so that neither waits for the other
-// in a ring.
+// lockPending locks a rule's pending deliveries in the order in which record writes them, so that the two cannot
+// deadlock.
 func lockPending(ctx context.Context, st *store.Store, tx *ent.Tx, ruleID int64) error {
 	if !st.Postgres() {
 		return nil
@@ -199,7 +200,7 @@ func lockPending(ctx context.Context, st *store.Store, tx *ent.Tx, ruleID int64)
 	return err
 }
 
-// cancelOf cancels what is pending of a rule that sends no more.
+// cancelOf cancels the pending deliveries of a deleted or disabled rule.
 func cancelOf(ctx context.Context, st *store.Store, tx *ent.Tx, ruleID int64) error {
 	if err := lockPending(ctx, st, tx, ruleID); err != nil {
 		return err
@@ -214,7 +215,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// cut shortens an error at the end of a character.
+// cut truncates an error at a character boundary.
 func cut(text string) string {
 	if len(text) <= errorLength {
 		return text

@@ -16,14 +16,14 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// head is a receiver for which something is pending, and when the first of it is due.
+// head is a receiver with pending deliveries, and the time when the first is due.
 type head struct {
 	receiver
 	due int64
-	n   int // which of its deployment's rules it is in the walk
+	n   int // position among the rules of its deployment
 }
 
-// headsSQL walks from receiver to receiver along the index of what is pending, a step for each, however much it is.
+// headsSQL is a skip scan over the index of pending deliveries: one step per receiver, however many deliveries it has.
 const headsSQL = `WITH RECURSIVE head (deployment_id, rule_id, due, n) AS (
 	SELECT deployment_id, rule_id, next_attempt_at, 1 FROM deliveries WHERE id = (
 		SELECT id FROM deliveries WHERE finished_at IS NULL AND (deployment_id, rule_id) > (CAST(? AS BIGINT), CAST(? AS BIGINT))
@@ -37,16 +37,16 @@ const headsSQL = `WITH RECURSIVE head (deployment_id, rule_id, due, n) AS (
 	WHERE next.deployment_id <= ?
 ) SELECT deployment_id, rule_id, due, n FROM head LIMIT ?`
 
-// querier reads rows with SQL of its own.
+// querier runs hand-written SQL.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// plannedSQL leaves PostgreSQL the plans that step along indexes alone: it knows little of a ledger that was empty a
-// moment ago, and a plan that was made then would read all of it.
+// plannedSQL makes PostgreSQL use index scans only. Its statistics may be from a moment when the ledger was empty, and
+// a plan made then would read the whole table.
 var plannedSQL = store.PlannerSettings("plan_cache_mode=force_custom_plan", "enable_seqscan=off", "enable_sort=off", "enable_hashjoin=off", "enable_mergejoin=off")
 
-// read reads what the queries of this package walk along.
+// read runs fn with the settings of plannedSQL on PostgreSQL.
 func (e *engine) read(ctx context.Context, fn func(q querier) error) error {
 	db, _ := e.store.DB()
 	if !e.store.Postgres() {
@@ -56,14 +56,14 @@ func (e *engine) read(ctx context.Context, fn func(q querier) error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // it only reads
+	defer func() { _ = tx.Rollback() }() // read-only
 	if _, err := tx.ExecContext(ctx, plannedSQL); err != nil {
 		return err
 	}
 	return fn(tx)
 }
 
-// heads are the receivers behind one, up to a deployment: so many of each deployment, and so many in all.
+// heads returns the receivers after one, up to a deployment: at most ofEach per deployment, and most in total.
 func (e *engine) heads(ctx context.Context, q querier, after receiver, until int64, ofEach, most int) (found []head, err error) {
 	rows, err := q.QueryContext(ctx, e.store.Placeholders(headsSQL), after.deploymentID, after.ruleID, ofEach, int64(math.MaxInt64), until, most)
 	if err != nil {
@@ -75,22 +75,21 @@ func (e *engine) heads(ctx context.Context, q querier, after receiver, until int
 		if err := rows.Scan(&h.deploymentID, &h.ruleID, &h.due, &h.n); err != nil {
 			return nil, err
 		}
-		if h.deploymentID <= until { // the first one may be behind it
+		if h.deploymentID <= until { // the first row may be above the bound
 			found = append(found, h)
 		}
 	}
 	return found, rows.Err()
 }
 
-// waitingRow is a message that is due; behind is when the last message about its findings is, for one about a scan.
+// waitingRow is a due delivery. For a scan message, behind is the latest due time of the messages about its findings.
 type waitingRow struct {
 	id, nextAttemptAt int64
-	behind            *int64
+	findingsDue       *int64
 }
 
-// windowSQL reads the first messages of a rule that are due and that no node has. What is added to the columns of the
-// subquery changes nothing but the plan: the only index left for it is the one of the scan, whatever PostgreSQL knows
-// of the table.
+// windowSQL reads a rule's first due deliveries that no node has leased. The expressions (+ 0, || ”) in the subquery
+// affect only the plan: they leave the scan's index as the only choice, whatever statistics PostgreSQL has.
 const windowSQL = `SELECT d.id, d.next_attempt_at, CASE WHEN d.kind = 'scan' THEN (
 		SELECT MAX(f.next_attempt_at + 0) FROM deliveries AS f
 		WHERE f.deployment_id = d.deployment_id AND f.scan_id = d.scan_id AND f.rule_id = d.rule_id AND f.kind = 'findings' AND f.state || '' = 'pending'
@@ -99,8 +98,8 @@ const windowSQL = `SELECT d.id, d.next_attempt_at, CASE WHEN d.kind = 'scan' THE
 	WHERE d.deployment_id = ? AND d.rule_id = ? AND d.finished_at IS NULL AND d.next_attempt_at <= ? AND d.locked_until <= ?
 	ORDER BY d.next_attempt_at, d.id LIMIT ?`
 
-// window reads what of a rule may be sent now. A message about a scan waits for those about its findings, and is put
-// off until then: behind them in the index it stands in nobody's way.
+// window returns the deliveries of a rule that may be sent now. A scan message must follow the messages about its
+// findings. It is postponed to their due time, so that it does not block the front of the index.
 func (e *engine) window(ctx context.Context, q querier, of receiver, now int64) (ready []int64, putOff map[int64]int64, err error) {
 	rows, err := q.QueryContext(ctx, e.store.Placeholders(windowSQL), of.deploymentID, of.ruleID, now, now, windowSize)
 	if err != nil {
@@ -110,21 +109,21 @@ func (e *engine) window(ctx context.Context, q querier, of receiver, now int64) 
 	putOff = map[int64]int64{}
 	for rows.Next() {
 		var row waitingRow
-		if err := rows.Scan(&row.id, &row.nextAttemptAt, &row.behind); err != nil {
+		if err := rows.Scan(&row.id, &row.nextAttemptAt, &row.findingsDue); err != nil {
 			return nil, nil, err
 		}
 		switch {
-		case row.behind == nil:
+		case row.findingsDue == nil:
 			ready = append(ready, row.id)
-		case *row.behind > row.nextAttemptAt:
-			putOff[row.id] = *row.behind
+		case *row.findingsDue > row.nextAttemptAt:
+			putOff[row.id] = *row.findingsDue
 		}
 	}
 	return ready, putOff, rows.Err()
 }
 
-// take takes deliveries for leaseTime; others are put off. Nodes take turns on SQLite, and pass over one another's on
-// PostgreSQL.
+// take leases deliveries for leaseTime and postpones others. Nodes are serialized on SQLite, and skip each other's
+// locked rows on PostgreSQL.
 func (e *engine) take(ctx context.Context, ids []int64, putOff map[int64]int64) (rows []*ent.Delivery, err error) {
 	if len(ids) == 0 && len(putOff) == 0 {
 		return nil, nil

@@ -17,21 +17,21 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// sentMail is a message that the mail server took.
+// sentMail is a message that the mail server accepted.
 type sentMail struct {
 	to []string
 	id string
 }
 
-// mailbox is a mail server (RFC 5321) that answers recipients and messages as the test wants.
+// mailbox is a mail server (RFC 5321) with configurable replies.
 type mailbox struct {
 	address string
 
 	mu       sync.Mutex
-	rcpt     map[string]string // answers to RCPT by address; "": 250
-	dot      string            // answer to the end of a message; "": 250, "cut": none, and the connection ends
-	data     string            // answer to DATA; "": 354
-	asked    []string          // recipients, as they were named
+	rcpt     map[string]string // replies to RCPT by address; "": 250
+	dot      string            // reply to the end of a message; "": 250, "cut": closes the connection
+	data     string            // reply to DATA; "": 354
+	asked    []string          // recipients, in order
 	mails    []sentMail
 	cutMails []sentMail
 }
@@ -105,7 +105,7 @@ func (m *mailbox) serve(conn net.Conn) {
 	}
 }
 
-// take reads a message; goOn is false when the connection is to end.
+// take reads a message; goOn is false if the connection must end.
 func (m *mailbox) take(in *bufio.Reader, say func(string), to []string) (goOn bool) {
 	data := ""
 	m.set(func() { data = m.data })
@@ -168,7 +168,7 @@ func mailRule(name, to string) string {
 	return fmt.Sprintf(`{"notificationRule":{"name":%q,"channel":"email","is_enabled":true,"config":{"to":%q}}}`, name, to)
 }
 
-// configError is what the list of rules says of the only one.
+// configError is the config_error of the only rule.
 func (c caller) configError(t testing.TB) string {
 	t.Helper()
 	var list struct {
@@ -183,12 +183,12 @@ func (c caller) configError(t testing.TB) string {
 	return list.Rules[0].ConfigError
 }
 
-// hurry makes what waits due.
+// hurry makes waiting deliveries due.
 func (c caller) hurry(t testing.TB) {
 	c.change(t, func(u *ent.DeliveryUpdate) { u.SetNextAttemptAt(store.Now()) })
 }
 
-// attemptErrors are the errors of the attempts of a delivery.
+// attemptErrors returns the errors of a delivery's attempts.
 func (c caller) attemptErrors(t testing.TB, id string) (texts []string) {
 	t.Helper()
 	var got struct{ Attempts []struct{ Error string } }
@@ -212,10 +212,10 @@ func requireMails(t *testing.T, got []sentMail, want ...string) {
 
 const dead = "550 5.1.1 <dead@acme.test>: no such user\u0007 at 10.1.2.3"
 
-// deadText is what is said of it: one plain line without the address of a machine.
+// deadText is the error text: one plain line without IP addresses.
 const deadText = "dead@acme.test (550 5.1.1 <dead@acme.test>: no such user at ***)"
 
-// Those that the server accepts get the mail; the one that it refuses is named until a message to it is accepted.
+// Accepted recipients get the mail; a refused one is named until a message to it is accepted.
 func TestMailToOneDeadAddressOfThree(t *testing.T) {
 	eachMail(t, "ada@acme.test, dead@acme.test, bob@acme.test", func(t *testing.T, s caller, m *mailbox, rule int64) {
 		m.set(func() { m.rcpt["dead@acme.test"] = dead })
@@ -235,19 +235,19 @@ func TestMailToOneDeadAddressOfThree(t *testing.T) {
 		refused := "the mail server refuses addresses of config.to, which get no messages: " + deadText
 		apitest.Eventually(t, "config_error names the address", func() bool { return s.configError(t) == refused })
 
-		// A new name changes nothing of the config.
+		// A new name does not change the config.
 		path := s.actions(fmt.Sprintf("/%d", rule))
 		s.Body(t, s.Token, http.MethodPut, path, mailRule("renamed", "ada@acme.test, dead@acme.test, bob@acme.test"), 200)
 		if got := s.configError(t); got != refused {
 			t.Errorf("after a new name: %q", got)
 		}
-		// A message that it accepts does.
+		// An accepted message clears the error.
 		m.set(func() { delete(m.rcpt, "dead@acme.test") })
 		s.Body(t, s.Token, http.MethodPost, s.deliveries("/"+d.ID+"/replay"), "{}", 200)
 		apitest.Eventually(t, "config_error is gone", func() bool { return s.configError(t) == "" })
 		requireMails(t, m.taken(), "ada@acme.test bob@acme.test", "ada@acme.test dead@acme.test bob@acme.test")
 
-		// A test tells it, too, and a new config forgets it.
+		// A test sets the error too, and a new config clears it.
 		m.set(func() { m.rcpt["dead@acme.test"] = dead })
 		if got := s.Body(t, s.Token, http.MethodPost, path+"/test", "{}", 200); !strings.Contains(got, "2 of 3 recipients have it") {
 			t.Errorf("test: %s", got)
@@ -262,7 +262,7 @@ func TestMailToOneDeadAddressOfThree(t *testing.T) {
 	})
 }
 
-// When all are refused the message is given up at once, with the reason.
+// If all recipients are refused, the message is abandoned at once, with the reason.
 func TestMailToDeadAddressesOnly(t *testing.T) {
 	eachMail(t, "dead@acme.test, gone@acme.test", func(t *testing.T, s caller, m *mailbox, _ int64) {
 		m.set(func() { m.rcpt["dead@acme.test"], m.rcpt["gone@acme.test"] = dead, "551 moved" })
@@ -280,7 +280,7 @@ func TestMailToDeadAddressesOnly(t *testing.T) {
 	})
 }
 
-// A recipient that the server does not take yet gets the mail later, and nobody gets it twice.
+// A temporarily refused recipient gets the mail later, and nobody gets it twice.
 func TestMailToAGreylistedAddress(t *testing.T) {
 	eachMail(t, "ada@acme.test, grey@acme.test, dead@acme.test", func(t *testing.T, s caller, m *mailbox, _ int64) {
 		m.set(func() { m.rcpt["grey@acme.test"], m.rcpt["dead@acme.test"] = "451 4.7.1 try later", dead })
@@ -311,7 +311,7 @@ func TestMailToAGreylistedAddress(t *testing.T) {
 	})
 }
 
-// A message that was given up for some recipients goes to these alone when it is replayed.
+// A replay of a partly abandoned message goes only to the remaining recipients.
 func TestMailReplayedToThoseLeft(t *testing.T) {
 	eachMail(t, "ada@acme.test, grey@acme.test", func(t *testing.T, s caller, m *mailbox, _ int64) {
 		m.set(func() { m.rcpt["grey@acme.test"] = "451 4.7.1 try later" })
@@ -333,8 +333,8 @@ func TestMailReplayedToThoseLeft(t *testing.T) {
 	})
 }
 
-// A server that is busy at any stage is asked again for all, and so is one that was lost before it said that it has the
-// message.
+// After a temporary error at any stage, or a connection lost before the final reply, the message is retried for all
+// recipients.
 func TestMailServerThatIsBusy(t *testing.T) {
 	eachMail(t, "ada@acme.test, bob@acme.test", func(t *testing.T, s caller, m *mailbox, _ int64) {
 		attempts := 0

@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/workflows"
 )
 
-// TestMain names the domains that these tests call.
+// TestMain registers the domains that these tests call.
 func TestMain(m *testing.M) {
 	apitest.Main(m, platform.Register, scans.Register, findings.Register, identity.Register, notifications.Register, workflows.Register)
 }

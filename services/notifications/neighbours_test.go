@@ -17,17 +17,17 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// soon is how long a message may take beside whatever others do.
+// soon is the maximum delay of a message under load from others.
 const soon = 2 * time.Second
 
-// backlogSQL writes deliveries that are due, of a number of rules with ids in a row.
+// backlogSQL writes due deliveries of rules with consecutive ids.
 const backlogSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < CAST(? AS INTEGER) - 1)
 INSERT INTO deliveries (deployment_id, rule_id, event_id, kind, project_id, scan_id, payload, state, attempts, next_attempt_at, locked_until,
 	give_up_at, last_status, last_error, created_at)
 SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) + i %% CAST(? AS INTEGER), 'msg_backlog' || i, 'workflow', 0, 0, CAST(? AS %s), 'pending', 0, 1, 0,
 	CAST(? AS BIGINT), 0, '', 1 FROM n`
 
-// backlog makes n messages of rules with ids in a row due.
+// backlog makes n messages of rules with consecutive ids due.
 func (c caller) backlog(t testing.TB, n int, firstRule int64, rules int) {
 	t.Helper()
 	bytes := map[bool]string{true: "bytea", false: "blob"}[c.Store.Postgres()]
@@ -40,7 +40,7 @@ func (c caller) backlog(t testing.TB, n int, firstRule int64, rules int) {
 	}
 }
 
-// rules makes a number of rules with ids in a row, and returns the first id.
+// rules creates rules with consecutive ids, and returns the first id.
 func (c caller) rules(t testing.TB, n int, url string) (first int64) {
 	t.Helper()
 	for i := range n {
@@ -55,11 +55,11 @@ func (c caller) rules(t testing.TB, n int, url string) (first int64) {
 	return first
 }
 
-// neighbour is somebody whose messages go to a receiver of theirs, and have done so already.
+// neighbour is another sender with a receiver of its own, which has received messages already.
 type neighbour struct {
 	caller
 	to   *receiver
-	last string // id of a delivery that has ended
+	last string // id of a finished delivery
 }
 
 func (c caller) neighbour(t testing.TB, other apitest.Tenant) *neighbour {
@@ -80,7 +80,7 @@ func (c caller) neighbour(t testing.TB, other apitest.Tenant) *neighbour {
 	return n
 }
 
-// requireSoon sends some messages one by one, and requires that it does not take long.
+// requireSoon sends messages one by one, and requires that they arrive soon.
 func (n *neighbour) requireSoon(t testing.TB) {
 	t.Helper()
 	var took []time.Duration
@@ -93,12 +93,12 @@ func (n *neighbour) requireSoon(t testing.TB) {
 	}
 	slices.Sort(took)
 	t.Logf("messages took %v", took)
-	if quickest := took[0]; quickest > soon { // a busy machine slows some; who is held up is held up each time
+	if quickest := took[0]; quickest > soon { // a busy machine delays some; a real block delays all
 		t.Errorf("each message took %s and more, want at most %s: %v", quickest, soon, took)
 	}
 }
 
-// silent is a receiver that answers nothing before the test ends, and counts who waits.
+// silent is a receiver that does not answer before the test ends, and counts waiting requests.
 func silent(t testing.TB) (url string, calls func() int) {
 	t.Helper()
 	to, release := newReceiver(t, nil), make(chan struct{})
@@ -114,7 +114,7 @@ func silent(t testing.TB) (url string, calls func() int) {
 	return to.URL, func() int { return len(asked) }
 }
 
-// Beside very many messages of one deployment another one's arrives at once.
+// A message arrives at once beside a large backlog of another deployment.
 func TestMessageBesideABacklog(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		other := s.neighbour(t, s.AddTenant(t, "globex"))
@@ -133,8 +133,8 @@ func TestMessageBesideABacklog(t *testing.T) {
 	})
 }
 
-// Beside 100 receivers of one deployment that do not answer, the message of another one, and those of a rule of another
-// receiver of the same one, arrive at once.
+// Beside 100 silent receivers of one deployment, messages of another deployment arrive at once, and so do messages of a
+// rule with another receiver of the same deployment.
 func TestMessageBesideSilentReceivers(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		other := s.neighbour(t, s.AddTenant(t, "globex"))
@@ -147,7 +147,7 @@ func TestMessageBesideSilentReceivers(t *testing.T) {
 	})
 }
 
-// One slow rule is not in the way of the others of its deployment.
+// A slow rule does not delay the other rules of its deployment.
 func TestMessageBesideASlowRule(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		quick := s.neighbour(t, s.Tenant)
@@ -160,7 +160,7 @@ func TestMessageBesideASlowRule(t *testing.T) {
 	})
 }
 
-// A server whose receivers do not answer stops in time; what arrived is known, and what was cut off is tried again.
+// A server with silent receivers stops in time; delivered messages are recorded, and interrupted ones are retried.
 func TestStopBesideSilentReceivers(t *testing.T) {
 	t.Parallel()
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {

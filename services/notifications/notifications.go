@@ -36,7 +36,7 @@ type Notifications struct {
 // NewNotifications serves in-app notifications from the store.
 func NewNotifications(st *store.Store) *Notifications { return &Notifications{store: st} }
 
-// GetNotifications lists what the caller has not seen, newest first.
+// GetNotifications lists the notifications that the caller has not seen, newest first.
 func (s *Notifications) GetNotifications(ctx context.Context, r *notificationsv1.GetNotificationsRequest) (*notificationsv1.GetNotificationsResponse, error) {
 	who, err := reader(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Notifications) GetNotifications(ctx context.Context, r *notificationsv1
 	if err != nil {
 		return nil, err
 	}
-	query := s.store.Reader.Notification.Query().Where(who.maySee()...).Where(who.seen(false))
+	query := s.store.Reader.Notification.Query().Where(who.visible()...).Where(who.seen(false))
 	if continued {
 		query.Where(func(sel *entsql.Selector) {
 			sel.Where(entsql.CompositeLT([]string{sel.C(notification.FieldCreatedAt), sel.C(notification.FieldID)}, key.Order, key.ID))
@@ -75,7 +75,7 @@ func (s *Notifications) GetNotifications(ctx context.Context, r *notificationsv1
 	return response, nil
 }
 
-// MarkNotificationsAsSeen marks all of the notifications or, when the caller may not see one of them, none.
+// MarkNotificationsAsSeen marks all given notifications, or none if the caller may not see one of them.
 func (s *Notifications) MarkNotificationsAsSeen(ctx context.Context, r *notificationsv1.MarkNotificationsAsSeenRequest) (*notificationsv1.MarkNotificationsAsSeenResponse, error) {
 	who, err := reader(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Notifications) MarkNotificationsAsSeen(ctx context.Context, r *notifica
 	response := &notificationsv1.MarkNotificationsAsSeenResponse{}
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		ids := slices.Compact(slices.Sorted(slices.Values(r.GetNotificationIds())))
-		rows, err := tx.Notification.Query().Where(who.maySee()...).Where(store.OneOf(notification.FieldID, ids)).Order(ent.Asc(notification.FieldID)).All(ctx)
+		rows, err := tx.Notification.Query().Where(who.visible()...).Where(store.OneOf(notification.FieldID, ids)).Order(ent.Asc(notification.FieldID)).All(ctx)
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (s *Notifications) MarkNotificationsAsSeen(ctx context.Context, r *notifica
 	return response, nil
 }
 
-// requireAll names the ids of which there is no row.
+// requireAll returns an error that names the ids without a row.
 func requireAll(ids []int64, rows []*ent.Notification) error {
 	var missing []string
 	for _, id := range ids {
@@ -137,7 +137,7 @@ func requireAll(ids []int64, rows []*ent.Notification) error {
 	return apierr.NotFound("notifications %s not found", strings.Join(missing, ", "))
 }
 
-// viewer is who reads notifications.
+// viewer is the caller that reads notifications.
 type viewer struct {
 	deploymentID, userID int64
 	admin                bool
@@ -152,15 +152,15 @@ func reader(ctx context.Context) (viewer, error) {
 	return viewer{deploymentID: grant.DeploymentID, userID: principal.UserID, admin: grant.Role == access.RoleAdmin}, nil
 }
 
-// maySee leaves out what is for administrators only.
-func (v viewer) maySee() []predicate.Notification {
+// visible excludes notifications for administrators if the viewer is not one.
+func (v viewer) visible() []predicate.Notification {
 	if v.admin {
 		return nil
 	}
 	return []predicate.Notification{notification.AdminOnly(false)}
 }
 
-// seen chooses by whether the viewer has seen it.
+// seen filters by whether the viewer has seen a notification.
 func (v viewer) seen(want bool) predicate.Notification {
 	return func(s *entsql.Selector) {
 		marks := entsql.Dialect(s.Dialect()).Table(notificationseen.Table)
@@ -201,21 +201,21 @@ func optionalTimestamp(micros *int64) *timestamppb.Timestamp {
 	return timestamp(*micros)
 }
 
-// tellAbandoned tells administrators, once a day for each rule, that messages were given up.
-func tellAbandoned(ctx context.Context, tx *ent.Tx, rule *ent.NotificationRule, reason string) error {
-	return tellAdmins(ctx, tx, notificationsv1.Severity_SEVERITY_ERROR, "delivery_abandoned", rule.ID,
+// notifyAbandoned notifies administrators, at most once a day per rule, that messages were abandoned.
+func notifyAbandoned(ctx context.Context, tx *ent.Tx, rule *ent.NotificationRule, reason string) error {
+	return notifyAdmins(ctx, tx, notificationsv1.Severity_SEVERITY_ERROR, "delivery_abandoned", rule.ID,
 		fmt.Sprintf("Messages of the notification rule %q were given up", rule.Name),
 		"At least one message was not delivered and is not tried again: "+reason+". The ledger of deliveries lists it; it can be replayed from there.")
 }
 
-// tellOpened tells administrators, once a day for each rule, that its receiver is down.
-func tellOpened(ctx context.Context, tx *ent.Tx, rule *ent.NotificationRule) error {
-	return tellAdmins(ctx, tx, notificationsv1.Severity_SEVERITY_WARNING, "circuit_opened", rule.ID,
+// notifyOpened notifies administrators, at most once a day per rule, that its receiver is down.
+func notifyOpened(ctx context.Context, tx *ent.Tx, rule *ent.NotificationRule) error {
+	return notifyAdmins(ctx, tx, notificationsv1.Severity_SEVERITY_WARNING, "circuit_opened", rule.ID,
 		fmt.Sprintf("The receiver of the notification rule %q keeps failing", rule.Name),
 		fmt.Sprintf("%d messages in a row were not delivered. Palisade goes on with single messages until one arrives, for 24 hours each. Test the rule to see the error.", failuresInARow))
 }
 
-func tellAdmins(ctx context.Context, tx *ent.Tx, severity notificationsv1.Severity, kind string, ruleID int64, title, description string) error {
+func notifyAdmins(ctx context.Context, tx *ent.Tx, severity notificationsv1.Severity, kind string, ruleID int64, title, description string) error {
 	deploymentID, _ := tenant.FromContext(ctx)
 	now := store.Now()
 	key := fmt.Sprintf("%s:%d:%s", kind, ruleID, store.Time(now).Format(time.DateOnly))

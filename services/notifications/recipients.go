@@ -13,38 +13,37 @@ import (
 	"github.com/palisade/palisade/services/notifications/channel"
 )
 
-// shownRecipients is how many refused addresses config_error names.
+// shownRecipients is the maximum number of refused addresses in config_error.
 const shownRecipients = 5
 
-// mailed is what one message of a rule told about its recipients.
-type mailed struct {
+// recipientOutcome is the outcome of one message for its recipients.
+type recipientOutcome struct {
 	endpoint
 	all      bool // all have it
 	accepted []string
 	refused  map[string]string
 }
 
-// noteRecipients notes at the rules of e-mail which recipients the mail server refuses, until it accepts a message for
-// them.
+// noteRecipients stores, in the rules, which recipients the mail server refuses, until it accepts a message for them.
 func (e *engine) noteRecipients(ctx context.Context, outcomes []outcome) {
 	for _, o := range outcomes {
 		if !o.sent || o.rule == nil || o.rule.channel != channel.Email {
 			continue
 		}
 		detail := describe(o.err)
-		err := e.senders.note(ctx, mailed{endpoint: o.rule.endpoint, all: o.err == nil, accepted: detail.accepted, refused: detail.refused})
-		if err != nil { // the next message tells it again
+		err := e.senders.note(ctx, recipientOutcome{endpoint: o.rule.endpoint, all: o.err == nil, accepted: detail.accepted, refused: detail.refused})
+		if err != nil { // the next message reports it again
 			e.log.ErrorContext(ctx, "what the mail server said of recipients was not noted", "deployment_id", o.row.DeploymentID, "rule_id", o.row.RuleID, "error", err)
 		}
 	}
 }
 
-// note changes what is noted of a rule. A rule that was changed since the message was sent stays as it is.
-func (s *Senders) note(ctx context.Context, m mailed) error {
+// note updates the stored recipients of a rule, unless the rule was changed since the message was sent.
+func (s *Senders) note(ctx context.Context, m recipientOutcome) error {
 	ctx = tenant.NewContext(ctx, m.deploymentID)
 	same := notificationrule.And(notificationrule.ID(m.ruleID), notificationrule.UpdatedAt(m.updatedAt))
 	known, err := s.store.Reader.NotificationRule.Query().Where(same).All(ctx)
-	if err != nil || len(known) == 0 || maps.Equal(m.on(known[0].RefusedRecipients), known[0].RefusedRecipients) {
+	if err != nil || len(known) == 0 || maps.Equal(m.merge(known[0].RefusedRecipients), known[0].RefusedRecipients) {
 		return err
 	}
 	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -57,7 +56,7 @@ func (s *Senders) note(ctx context.Context, m mailed) error {
 			return err
 		}
 		update := tx.NotificationRule.Update().Where(same)
-		if refused := m.on(rows[0].RefusedRecipients); len(refused) > 0 {
+		if refused := m.merge(rows[0].RefusedRecipients); len(refused) > 0 {
 			update.SetRefusedRecipients(refused)
 		} else {
 			update.ClearRefusedRecipients()
@@ -66,8 +65,8 @@ func (s *Senders) note(ctx context.Context, m mailed) error {
 	})
 }
 
-// on adds what the message told to what was known.
-func (m mailed) on(known map[string]string) map[string]string {
+// merge merges the message's outcome into the stored one.
+func (m recipientOutcome) merge(known map[string]string) map[string]string {
 	refused := map[string]string{}
 	if !m.all {
 		maps.Copy(refused, known)
@@ -79,7 +78,7 @@ func (m mailed) on(known map[string]string) map[string]string {
 	return refused
 }
 
-// refusedText says for config_error which recipients get nothing; "" when none is refused.
+// refusedText is the config_error text about refused recipients; "" if there are none.
 func refusedText(refused map[string]string) string {
 	if len(refused) == 0 {
 		return ""

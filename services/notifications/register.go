@@ -13,7 +13,7 @@ import (
 func Register(d *server.Deps) server.Parts {
 	mail, err := mailserver.Parse(d.Config.SMTP, d.Config.SMTPFrom)
 	if err != nil {
-		panic("mail server: " + err.Error()) // Config.Validate has let it through
+		panic("mail server: " + err.Error()) // Config.Validate has accepted it
 	}
 	senders := NewSenders(d.Store, d.Keyring, d.Egress, mail)
 	return server.Parts{

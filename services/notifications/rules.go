@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/notifications/outbox"
 )
 
-// maxRules is how many rules a list returns at a time.
+// maxRules is the maximum number of rules in a list.
 const maxRules = 1000
 
 // NotificationRules is the service group "notification rules".
@@ -67,7 +67,7 @@ func (s *NotificationRules) CreateNotificationRule(ctx context.Context, r *notif
 	return response, nil
 }
 
-// DeleteNotificationRule deletes a rule and cancels what is pending of it.
+// DeleteNotificationRule deletes a rule and cancels its pending deliveries.
 func (s *NotificationRules) DeleteNotificationRule(ctx context.Context, r *notificationsv1.DeleteNotificationRuleRequest) (*notificationsv1.DeleteNotificationRuleResponse, error) {
 	response := &notificationsv1.DeleteNotificationRuleResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -90,7 +90,7 @@ func (s *NotificationRules) DeleteNotificationRule(ctx context.Context, r *notif
 	return response, nil
 }
 
-// ReplaceNotificationRule replaces a rule. What is pending of it is tried again with the new config at once.
+// ReplaceNotificationRule replaces a rule. Its pending deliveries are retried at once with the new config.
 func (s *NotificationRules) ReplaceNotificationRule(ctx context.Context, r *notificationsv1.ReplaceNotificationRuleRequest) (*notificationsv1.ReplaceNotificationRuleResponse, error) {
 	response := &notificationsv1.ReplaceNotificationRuleResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -136,7 +136,7 @@ func (s *NotificationRules) ReplaceNotificationRule(ctx context.Context, r *noti
 	return response, nil
 }
 
-// resume makes what waits for a rule due, or cancels it when the rule is disabled.
+// resume makes the waiting deliveries of a rule due, or cancels them if the rule is disabled.
 func (s *NotificationRules) resume(ctx context.Context, tx *ent.Tx, row *ent.NotificationRule) error {
 	if !row.IsEnabled {
 		return cancelOf(ctx, s.store, tx, row.ID)
@@ -205,7 +205,7 @@ func (s *NotificationRules) TestNotificationRule(ctx context.Context, r *notific
 	failed := s.senders.test(ctx, func() (channel.Sender, error) { return s.senders.open(row, hooks) })
 	detail := describe(failed)
 	if row.Channel == channel.Email {
-		err := s.senders.note(ctx, mailed{
+		err := s.senders.note(ctx, recipientOutcome{
 			endpoint: endpoint{receiver{row.DeploymentID, row.ID}, row.UpdatedAt}, all: failed == nil, accepted: detail.accepted, refused: detail.refused,
 		})
 		if err != nil {

@@ -13,27 +13,27 @@ import (
 	"github.com/palisade/palisade/services/notifications/channel"
 )
 
-// wantedRule is a rule as a caller wants it, checked.
+// wantedRule is a validated rule from a request.
 type wantedRule struct {
 	*notificationsv1.NotificationRuleInput
 	channel            string
-	config, secrets    map[string]string // config without the credentials
+	config, secrets    map[string]string // config without credentials
 	policySlugs        []string
 	sendScanCompletion bool
 }
 
-// check brings a rule into the form in which it is stored. old is the rule that it replaces, or nil.
+// check converts a rule to its stored form. old is the rule that it replaces, or nil.
 func (s *NotificationRules) check(ctx context.Context, tx *ent.Tx, in *notificationsv1.NotificationRuleInput, old *ent.NotificationRule) (*wantedRule, error) {
 	out := &wantedRule{NotificationRuleInput: in, channel: channelName(in.GetChannel())}
 	kept := map[string]string{}
 	if old != nil && old.Channel == out.channel {
 		var err error
 		if kept, err = s.senders.secretsOf(old); err != nil {
-			kept = map[string]string{} // they are lost; the caller can set them again
+			kept = map[string]string{} // unreadable credentials are dropped; the caller can set them again
 		}
 	}
 	out.config, out.secrets = splitConfig(out.channel, in.GetConfig(), kept)
-	if err := moveURL(out, in.GetConfig()[keyURL], old, kept); err != nil {
+	if err := splitURL(out, in.GetConfig()[keyURL], old, kept); err != nil {
 		return nil, err
 	}
 	full := map[string]string{}
@@ -66,8 +66,8 @@ func (s *NotificationRules) check(ctx context.Context, tx *ent.Tx, in *notificat
 	return out, nil
 }
 
-// channelName accepts the words of the contract in any case, with or without CHANNEL_. What is none is left as it is,
-// for the error to repeat.
+// channelName accepts the contract's words in any case, with or without CHANNEL_. Unknown text is returned unchanged
+// for the error message.
 func channelName(text string) string {
 	name := strings.ToUpper(text)
 	if !strings.HasPrefix(name, "CHANNEL_") {
@@ -79,8 +79,8 @@ func channelName(text string) string {
 	return text
 }
 
-// splitConfig parts the credentials from the rest. Those that the caller leaves out are kept, except where the rule now
-// names a webhook, which has its own. An empty value is as good as none.
+// splitConfig separates the credentials from the other keys. Credentials that the request omits are kept, unless the
+// rule now names a webhook, which has its own. An empty value counts as absent.
 func splitConfig(kind string, given, kept map[string]string) (config, secrets map[string]string) {
 	config, secrets = map[string]string{}, map[string]string{}
 	if given[keyWebhook] == "" {
@@ -98,7 +98,7 @@ func splitConfig(kind string, given, kept map[string]string) (config, secrets ma
 			part = secrets
 		}
 		delete(part, name)
-		if value != "" || !isKey(kind, name) { // an unknown key is refused, whatever its value
+		if value != "" || !isKey(kind, name) { // reject an unknown key with any value
 			part[name] = value
 		}
 	}
@@ -125,7 +125,7 @@ func (s *NotificationRules) convertOne(ctx context.Context, db *ent.Client, row 
 	return s.convert(row, hooks), nil
 }
 
-// convert makes the answer, which has no credential in it.
+// convert builds the answer, without credentials.
 func (s *NotificationRules) convert(row *ent.NotificationRule, hooks map[int64]*ent.NotificationWebhook) *notificationsv1.NotificationRule {
 	out := &notificationsv1.NotificationRule{
 		Id: row.ID, Channel: row.Channel, Config: s.shownConfig(row), IsEnabled: row.IsEnabled, Name: row.Name, PolicySlugs: row.PolicySlugs,

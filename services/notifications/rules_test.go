@@ -119,7 +119,7 @@ func TestRuleBadInput(t *testing.T) {
 	})
 }
 
-// Credentials are never shown, stay when a replacement leaves them out, and go when it says so.
+// Credentials are never returned, stay if a replacement omits them, and are removed if it says so.
 func TestRuleSecrets(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		to := newReceiver(t, nil)
@@ -130,7 +130,7 @@ func TestRuleSecrets(t *testing.T) {
 		}
 		test := func() string { return s.Body(t, s.Token, http.MethodPost, path+"/test", "{}", 200) }
 
-		apitest.Golden(t, "rule_test_ok", test()) // the receiver checks the signature
+		apitest.Golden(t, "rule_test_ok", test()) // the receiver verifies the signature
 		s.Body(t, s.Token, http.MethodPut, path, replace(""), 200)
 		test()
 		if got := to.taken(); len(got) != 2 || len(got[0].findings) != 1 || got[0].id == got[1].id {
@@ -159,7 +159,7 @@ func TestRuleSecrets(t *testing.T) {
 	})
 }
 
-// A delivery that failed is an answer, and tells nothing of the network.
+// A failed delivery is a normal answer, and reveals nothing about the network.
 func TestRuleTestFails(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		broken := newReceiver(t, func(message) int { return http.StatusTeapot })
@@ -175,7 +175,7 @@ func TestRuleTestFails(t *testing.T) {
 	})
 }
 
-// The path says which deployment; a body cannot reach another one.
+// The path sets the deployment; a body cannot address another one.
 func TestRulesOfOthers(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		other := s.AddTenant(t, "globex")
@@ -198,7 +198,7 @@ func TestRulesOfOthers(t *testing.T) {
 				t.Errorf("%s: %s, want %s", request[0], got, want)
 			}
 		}
-		// A webhook of another deployment counts as none.
+		// A webhook of another deployment is treated as missing.
 		hook := s.Body(t, s.jwt, http.MethodPost, s.webhooks(""), `{"name":"ours","url":"https://hooks.acme.test/"}`, 200)
 		var made struct{ Webhook struct{ ID string } }
 		decode(t, hook, &made)

@@ -23,10 +23,10 @@ import (
 	"github.com/palisade/palisade/services/notifications/payload"
 )
 
-// keyWebhook is the key of a rule's config that names a notification webhook.
+// keyWebhook is the config key that names a notification webhook.
 const keyWebhook = "webhook_id"
 
-// Senders make what sends the messages of a rule.
+// Senders creates the senders of rules.
 type Senders struct {
 	store   *store.Store
 	keyring *secret.Keyring
@@ -34,16 +34,16 @@ type Senders struct {
 	mail    mailserver.Config
 }
 
-// NewSenders returns senders whose every call goes through the guard.
+// NewSenders returns senders that connect through the guard.
 func NewSenders(st *store.Store, keyring *secret.Keyring, guard *egress.Guard, mail mailserver.Config) *Senders {
 	return &Senders{store: st, keyring: keyring, guard: guard, mail: mail}
 }
 
-// errBroken is why a rule cannot send whose credentials cannot be read.
+// errBroken is the error of a rule with unreadable credentials.
 var errBroken = errors.New("the stored credentials cannot be read; set them again")
 
-// open makes the sender of a rule. webhooks are those that rules name, by id; one of another deployment counts as none.
-// The error is for the administrators of the deployment.
+// open creates the sender of a rule. webhooks holds the webhooks of the rules by id; a webhook of another deployment is
+// ignored. The error is for administrators of the deployment.
 func (s *Senders) open(row *ent.NotificationRule, webhooks map[int64]*ent.NotificationWebhook) (channel.Sender, error) {
 	config, err := s.fullConfig(row)
 	if err != nil {
@@ -75,13 +75,13 @@ func (s *Senders) toWebhook(hook *ent.NotificationWebhook) (channel.Sender, erro
 	return channel.Open(channel.Webhook, config, s.guard, s.mail)
 }
 
-// webhookID is the webhook that a rule names; 0 for none.
+// webhookID is the id of the webhook that a rule names; 0 if none.
 func webhookID(row *ent.NotificationRule) int64 {
 	id, _ := strconv.ParseInt(row.Config[keyWebhook], 10, 64)
 	return id
 }
 
-// webhooksOf reads the webhooks that rules name, in one query.
+// webhooksOf reads the webhooks that the rules name, in one query.
 func webhooksOf(ctx context.Context, db *ent.Client, rows []*ent.NotificationRule) (map[int64]*ent.NotificationWebhook, error) {
 	var ids []int64
 	for _, row := range rows {
@@ -100,7 +100,7 @@ func webhooksOf(ctx context.Context, db *ent.Client, rows []*ent.NotificationRul
 	return hooks, err
 }
 
-// fullConfig is the config of a rule with its credentials.
+// fullConfig is a rule's config including its credentials.
 func (s *Senders) fullConfig(row *ent.NotificationRule) (map[string]string, error) {
 	secrets, err := s.secretsOf(row)
 	if err != nil {
@@ -124,10 +124,10 @@ func (s *Senders) secretsOf(row *ent.NotificationRule) (map[string]string, error
 	return secrets, json.Unmarshal(plain, &secrets)
 }
 
-// ruleSecretsOf binds sealed credentials to their row.
+// ruleSecretsOf is the associated data that binds sealed credentials to their row.
 func ruleSecretsOf(id int64) []byte { return fmt.Appendf(nil, "notification_rules.secrets/%d", id) }
 
-// test sends a sample. The error is for the caller, see describe.
+// test sends a sample. The error is for the caller; see describe.
 func (s *Senders) test(ctx context.Context, open func() (channel.Sender, error)) error {
 	to, err := open()
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *Senders) test(ctx context.Context, open func() (channel.Sender, error))
 	return err
 }
 
-// openRule is a rule that deliveries go through.
+// openRule is a rule with its sender.
 type openRule struct {
 	endpoint
 	channel string
@@ -158,13 +158,13 @@ func (r *openRule) send(ctx context.Context, m channel.Message) (status int, err
 	return r.sender.Send(ctx, m)
 }
 
-// openRules makes the senders of what waits whose rule this run does not know, or has read some time ago. Deliveries of
-// a rule that sends no more are canceled: they were written while it was deleted or disabled.
+// openRules loads the rules of waiting deliveries that this run does not know or that are stale, and creates their
+// senders. Deliveries of a deleted or disabled rule are canceled: they were written at the same time.
 func (d *dispatch) openRules(ctx context.Context) error {
 	var ids []int64
 	now := time.Now()
 	for id := range d.waiting {
-		if r := d.rules[id]; r == nil || r.readAt.Before(d.staleBefore) || now.Sub(r.readAt) > ruleTime {
+		if r := d.rules[id]; r == nil || r.readAt.Before(d.staleBefore) || now.Sub(r.readAt) > ruleTTL {
 			ids = append(ids, id)
 		}
 	}
@@ -198,7 +198,7 @@ func (d *dispatch) openRules(ctx context.Context) error {
 			continue
 		}
 		of := receiverOf(d.waiting[id][0])
-		d.giveBack(id)
+		d.release(id)
 		err := d.engine.store.Write(tenant.NewContext(ctx, of.deploymentID), func(ctx context.Context, tx *ent.Tx) error {
 			return cancelOf(ctx, d.engine.store, tx, id)
 		})
@@ -209,7 +209,7 @@ func (d *dispatch) openRules(ctx context.Context) error {
 	return nil
 }
 
-// messageOf is what is sent of a delivery.
+// messageOf builds the message of a delivery.
 func messageOf(row *ent.Delivery) channel.Message {
 	subject, text := payload.Describe(row.Payload)
 	return channel.Message{
@@ -218,18 +218,18 @@ func messageOf(row *ent.Delivery) channel.Message {
 	}
 }
 
-// failure is what a failed attempt means; the zero value is none.
+// failure describes a failed attempt; the zero value is success.
 type failure struct {
 	text       string
 	permanent  bool
 	retryAfter time.Duration
-	// accepted are the recipients of an e-mail that have it now, refused those that the mail server refused for good, with
-	// its answer.
+	// accepted lists the recipients that have the e-mail, refused the permanently refused recipients with the mail
+	// server's reply.
 	accepted []string
 	refused  map[string]string
 }
 
-// describe reads an error of a sender. The text of any other error stays inside.
+// describe converts a sender's error. The text of other errors is not public.
 func describe(err error) failure {
 	var known *channel.Error
 	switch {

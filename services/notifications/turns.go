@@ -2,13 +2,13 @@ package notifications
 
 import "cmp"
 
-// receiver is a rule of a deployment: where a message goes.
+// receiver is a rule of a deployment.
 type receiver struct{ deploymentID, ruleID int64 }
 
-// slots are places for messages that deployments, and the rules of each, take in turns. A deployment gets another one
-// only while it has fewer than are free (the dynamic threshold of Choudhury and Hahne): one alone fills half, and
-// whoever comes later finds some. Slots of messages that take long are not taken back, so the threshold is what keeps
-// them from filling everything.
+// slots is a fair pool of message slots. Deployments, and the rules of each, take turns. A deployment gets another slot
+// only if it has fewer than are free (dynamic threshold, Choudhury and Hahne): a single deployment fills half, and
+// later ones find free slots. Slots of slow messages cannot be taken back, so only the threshold keeps them from
+// filling the pool.
 type slots struct {
 	total, ofRule int
 
@@ -16,13 +16,12 @@ type slots struct {
 	ofDeployment map[int64]int
 	rules        map[int64]int
 
-	// turn counts what was given; the others say when a deployment and a rule were given something last.
+	// turn counts the slots given. The maps hold the last turn of each deployment and rule.
 	turn                         uint64
 	deploymentServed, ruleServed map[int64]uint64
 }
 
-// maxServed bounds the memory of who was served when. What is forgotten counts as served never, which is in nobody's
-// way for long.
+// maxServed limits the size of these maps. A forgotten entry counts as never served, which gives it one early turn.
 const maxServed = 10_000
 
 func newSlots(total, ofRule int) *slots {
@@ -32,13 +31,13 @@ func newSlots(total, ofRule int) *slots {
 	}
 }
 
-// free says whether a receiver may take a slot now.
+// free reports whether a receiver may take a slot.
 func (s *slots) free(r receiver) bool {
 	return s.ofDeployment[r.deploymentID] < s.total-s.used && s.rules[r.ruleID] < s.ofRule
 }
 
-// choose returns which of the receivers takes the next slot: one of the deployment with the fewest slots, and in it the
-// one with the fewest; among equals the one that was served the longest ago. ok is false when none may take one.
+// choose returns which receiver takes the next slot: the deployment with the fewest slots, then its rule with the
+// fewest; ties go to the least recently served. ok is false if none may take one.
 func (s *slots) choose(among []receiver) (index int, ok bool) {
 	for i, r := range among {
 		if s.free(r) && (!ok || s.before(r, among[index])) {
@@ -64,7 +63,7 @@ func (s *slots) take(r receiver) {
 	s.serve(r)
 }
 
-// serve notes that a receiver had its turn, also when it had no use for it.
+// serve records that a receiver had its turn, even if it took no slot.
 func (s *slots) serve(r receiver) {
 	if len(s.ruleServed) > maxServed {
 		clear(s.deploymentServed)

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever is taken and given back in whatever order: the bounds hold, nobody without a slot waits while one is free,
-// and the next is one of the deployment with the fewest.
+// For any sequence of takes and releases, the limits hold, a receiver without a slot never waits while one is free, and
+// the next slot goes to a deployment with the fewest.
 func TestSlotsAreShared(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSlots(rapid.IntRange(1, 70).Draw(t, "total"), rapid.IntRange(1, 10).Draw(t, "of a rule"))
@@ -50,7 +50,7 @@ func TestSlotsAreShared(t *testing.T) {
 	})
 }
 
-// One alone fills half, and a late comer finds slots at once.
+// A single deployment fills half of the slots, and a later one finds slots at once.
 func TestOneAloneFillsHalf(t *testing.T) {
 	s := newSlots(maxFlights, maxFlightsOfRule)
 	fill := func(deploymentID int64) (n int) {
@@ -74,7 +74,7 @@ func TestOneAloneFillsHalf(t *testing.T) {
 	}
 }
 
-// Quick receivers take turns, in a deployment and among deployments, however many rules each has.
+// Fast receivers take turns, within and among deployments, however many rules each has.
 func TestTurns(t *testing.T) {
 	s := newSlots(8, 2)
 	waiting := []receiver{{1, 1}, {1, 2}, {1, 3}, {2, 4}, {3, 5}, {3, 6}}

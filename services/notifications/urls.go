@@ -9,11 +9,11 @@ import (
 	"github.com/palisade/palisade/services/notifications/channel"
 )
 
-// keyURL is the key of a rule's config that holds its receiver.
+// keyURL is the config key of the receiver's URL.
 const keyURL = "url"
 
-// wholeURL replaces a URL as it is shown by the stored one, and refuses any other in which something is hidden.
-func wholeURL(field, given, stored string) (string, error) {
+// unmaskURL replaces a masked URL by the stored one it was made from, and rejects other masked URLs.
+func unmaskURL(field, given, stored string) (string, error) {
 	if !channel.IsMasked(given) {
 		return given, nil
 	}
@@ -23,7 +23,7 @@ func wholeURL(field, given, stored string) (string, error) {
 	return "", apierr.InvalidArgument(field, "url must be the whole URL: %s stands for parts that are not shown, and only the stored URL, as it is shown, may have them", channel.Mask)
 }
 
-// urlOf is the whole URL of a webhook.
+// urlOf returns a webhook's unmasked URL.
 func (s *Senders) urlOf(hook *ent.NotificationWebhook) (string, error) {
 	if len(hook.SealedURL) == 0 {
 		return hook.URL, nil
@@ -32,7 +32,7 @@ func (s *Senders) urlOf(hook *ent.NotificationWebhook) (string, error) {
 	return string(plain), err
 }
 
-// sealURL returns a webhook's URL as it is stored: as it is, or masked and sealed.
+// sealURL returns a webhook's URL in stored form: unchanged, or masked and sealed.
 func (s *Senders) sealURL(id int64, url string) (shown string, sealed []byte, err error) {
 	shown, secret := channel.MaskURL(url)
 	if !secret {
@@ -42,20 +42,20 @@ func (s *Senders) sealURL(id int64, url string) (shown string, sealed []byte, er
 	return shown, sealed, err
 }
 
-// webhookURLOf binds a sealed URL to its row.
+// webhookURLOf is the associated data that binds a sealed URL to its row.
 func webhookURLOf(id int64) []byte { return fmt.Appendf(nil, "notification_webhooks.url/%d", id) }
 
-// moveURL puts the URL of a rule among its credentials where it is one. old is the rule that it replaces, or nil, and
-// kept its credentials.
-func moveURL(out *wantedRule, given string, old *ent.NotificationRule, kept map[string]string) error {
+// splitURL moves a rule's URL to its credentials if it contains a secret. old is the rule that it replaces, or nil.
+// kept holds its credentials.
+func splitURL(out *wantedRule, given string, old *ent.NotificationRule, kept map[string]string) error {
 	if out.channel != channel.Webhook || given == "" {
-		return nil // of Slack it is always a credential
+		return nil // a Slack URL is always a credential
 	}
 	stored := kept[keyURL]
 	if stored == "" && old != nil {
-		stored = old.Config[keyURL] // of a version that sealed none
+		stored = old.Config[keyURL] // stored by a version that did not seal URLs
 	}
-	whole, err := wholeURL("notificationRule.config", given, stored)
+	whole, err := unmaskURL("notificationRule.config", given, stored)
 	if err != nil {
 		return err
 	}
@@ -68,8 +68,8 @@ func moveURL(out *wantedRule, given string, old *ent.NotificationRule, kept map[
 	return nil
 }
 
-// shownConfig is the config of a rule for answers and the audit trail: without credentials, but for the URL of a
-// webhook, which is shown with its secret parts hidden.
+// shownConfig is a rule's config for answers and the audit trail: without credentials, but with the masked URL of a
+// webhook.
 func (s *NotificationRules) shownConfig(row *ent.NotificationRule) map[string]string {
 	url := row.Config[keyURL]
 	if row.Channel == channel.Webhook && url == "" {

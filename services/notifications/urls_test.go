@@ -14,7 +14,7 @@ import (
 // urlToken is the secret part of a URL.
 const urlToken = "8f14e45fceea167a5a36dedd4bea2543"
 
-// noURLToken fails where the secret part of a URL is shown, or kept in clear.
+// noURLToken requires that the secret part of a URL is neither returned nor stored in plain text.
 func (c caller) noURLToken(t *testing.T, answers ...string) {
 	t.Helper()
 	for _, row := range c.Store.Reader.NotificationRule.Query().AllX(c.System(t)) {
@@ -36,8 +36,7 @@ func (c caller) noURLToken(t *testing.T, answers ...string) {
 	}
 }
 
-// A URL with a token in it is sealed and shown without it, for rules and for webhooks; what is shown keeps what is
-// stored.
+// A URL with a token is sealed and returned masked, for rules and webhooks. Saving the masked URL keeps the stored one.
 func TestSecretURLs(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		to := newReceiver(t, nil)
@@ -62,9 +61,9 @@ func TestSecretURLs(t *testing.T) {
 		own := fmt.Sprintf(`"url":%q`, shown)
 		has(s.Body(t, s.Token, http.MethodPost, s.actions("/list"), "{}", 200), own)
 		delivers(path)
-		has(replace(own, 200), own) // as it is shown
+		has(replace(own, 200), own) // the masked URL
 		delivers(path)
-		has(replace(``, 200), own) // like all credentials, it may be left out
+		has(replace(``, 200), own) // a credential may be omitted
 		delivers(path)
 		if got := replace(`"url":"https://hooks.acme.test/in/***"`, 400); !strings.Contains(got, "url must be the whole URL") {
 			t.Error(got)
@@ -99,7 +98,7 @@ func TestSecretURLs(t *testing.T) {
 	})
 }
 
-// What a version stored in clear that sealed no URLs is not shown either, and sealed when it is saved the next time.
+// A URL stored in plain text by an older version is returned masked, and sealed when it is saved.
 func TestURLsOfBefore(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		to := newReceiver(t, nil)

@@ -38,7 +38,7 @@ func (s *NotificationWebhooks) CreateNotificationWebhook(ctx context.Context, r 
 			return err
 		}
 		now := store.Now()
-		whole, err := wholeURL("url", r.GetUrl(), "")
+		whole, err := unmaskURL("url", r.GetUrl(), "")
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (s *NotificationWebhooks) GetNotificationWebhook(ctx context.Context, r *no
 	return &notificationsv1.GetNotificationWebhookResponse{Webhook: convertWebhook(row)}, nil
 }
 
-// DeleteNotificationWebhook deletes a webhook; rules that name it stay, and cannot send.
+// DeleteNotificationWebhook deletes a webhook. Rules that name it stay, and cannot send.
 func (s *NotificationWebhooks) DeleteNotificationWebhook(ctx context.Context, r *notificationsv1.DeleteNotificationWebhookRequest) (*notificationsv1.DeleteNotificationWebhookResponse, error) {
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := findWebhook(ctx, tx.Client(), r.GetWebhookId())
@@ -166,13 +166,13 @@ func (s *NotificationWebhooks) TestNotificationWebhook(ctx context.Context, r *n
 	return &notificationsv1.TestNotificationWebhookResponse{Success: failed == nil, ErrorDetail: describe(failed).text}, nil
 }
 
-// setURL stores the URL of a webhook; the one that is shown for a sealed one keeps that.
+// setURL stores a webhook's URL. The masked form of the stored URL keeps the stored one.
 func (s *NotificationWebhooks) setURL(update *ent.NotificationWebhookUpdateOne, before *ent.NotificationWebhook, given string) error {
 	stored, err := s.senders.urlOf(before)
 	if err != nil {
-		stored = "" // it is lost; the caller can set it again
+		stored = "" // unreadable URLs are dropped; the caller can set it again
 	}
-	whole, err := wholeURL("url", given, stored)
+	whole, err := unmaskURL("url", given, stored)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func findWebhook(ctx context.Context, db *ent.Client, id int64) (*ent.Notificati
 	return row, err
 }
 
-// requireFreeName looks before the index refuses: on PostgreSQL a refusal ends the transaction.
+// requireFreeName checks before the insert: on PostgreSQL a unique violation aborts the transaction.
 func requireFreeName(ctx context.Context, tx *ent.Tx, name string, self int64) error {
 	taken, err := tx.NotificationWebhook.Query().Where(notificationwebhook.Name(name), notificationwebhook.IDNEQ(self)).Exist(ctx)
 	if err != nil {
@@ -209,7 +209,7 @@ func requireFreeName(ctx context.Context, tx *ent.Tx, name string, self int64) e
 	return nil
 }
 
-// webhookConflict is for the other request that was faster.
+// webhookConflict converts the unique violation of a concurrent request.
 func webhookConflict(err error, name string) error {
 	if ent.IsConstraintError(err) {
 		return nameTaken(name)
@@ -221,17 +221,17 @@ func nameTaken(name string) error {
 	return apierr.AlreadyExists("a notification webhook with the name %q exists; names are unique in a deployment", name)
 }
 
-// webhookSecretOf binds a sealed secret to its row.
+// webhookSecretOf is the associated data that binds a sealed secret to its row.
 func webhookSecretOf(id int64) []byte { return fmt.Appendf(nil, "notification_webhooks.secret/%d", id) }
 
 func convertWebhook(row *ent.NotificationWebhook) *notificationsv1.NotificationWebhook {
-	shown, _ := channel.MaskURL(row.URL) // of a version that sealed none
+	shown, _ := channel.MaskURL(row.URL) // stored by a version that did not seal URLs
 	return &notificationsv1.NotificationWebhook{
 		Id: row.ID, Name: row.Name, Url: shown, HasSecret: len(row.Secret) > 0, UseNetworkBroker: row.UseNetworkBroker,
 	}
 }
 
-// checkURL refuses a URL that cannot be called. The text of the guard follows the name of the field and repeats no
+// checkURL rejects a URL that the guard does not allow. The guard's text follows the field's name and contains no
 // secret.
 func (s *Senders) checkURL(field, url string) error {
 	if err := s.guard.CheckURL(url); err != nil {

@@ -75,7 +75,7 @@ func TestWebhookBadInput(t *testing.T) {
 	})
 }
 
-// A rule sends through the webhook that it names, with that one's secret, and says so when it is gone.
+// A rule uses the webhook that it names, with the webhook's secret, and reports an error after its deletion.
 func TestRuleNamesWebhook(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		to := newReceiver(t, nil)

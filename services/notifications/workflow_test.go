@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/services/notifications/payload"
 )
 
-// sleeper takes jobs that the server's own node is to do: its node is never started.
+// sleeper accepts jobs for the server's node; its own node is never started.
 type sleeper struct {
 	river.WorkerDefaults[outbox.Deliver]
 }
@@ -28,7 +28,7 @@ func (sleeper) Work(context.Context, *river.Job[outbox.Deliver]) error {
 	return errors.New("not this node")
 }
 
-// queue adds jobs for the server.
+// queue enqueues jobs for the server.
 func (c caller) queue(t testing.TB) *jobs.Jobs {
 	t.Helper()
 	q, err := jobs.New(c.Store, slog.New(slog.DiscardHandler), jobs.Work{Register: func(workers *river.Workers) { river.AddWorker(workers, sleeper{}) }})
@@ -38,13 +38,13 @@ func (c caller) queue(t testing.TB) *jobs.Jobs {
 	return q
 }
 
-// say lets a step of a run of a deployment say something.
+// say sends a message from a step of a run.
 func (c caller) say(t testing.TB, deploymentID int64, w outbox.Workflow) (n int, err error) {
 	t.Helper()
 	q := c.queue(t)
 	w.DeploymentID = deploymentID
 	err = c.Store.Write(tenant.NewContext(t.Context(), deploymentID), func(ctx context.Context, tx *ent.Tx) error {
-		n, err = outbox.WorkflowSays(ctx, tx, q, w)
+		n, err = outbox.WorkflowMessage(ctx, tx, q, w)
 		return err
 	})
 	return n, err
@@ -63,7 +63,7 @@ func TestWorkflowIsDelivered(t *testing.T) {
 		first := s.rule(t, "first", to.URL, "")
 		second := s.rule(t, "second", to.URL, `,"policy_slugs":["rule-board-block"]`)
 		s.rule(t, "off", to.URL, `,"is_enabled":false`)
-		for range 3 { // a step that is tried again
+		for range 3 { // a retried step
 			if n, err := s.say(t, s.DeploymentID, summary(17, "")); n != 2 || err != nil {
 				t.Fatalf("%d deliveries, %v", n, err)
 			}

@@ -17,8 +17,8 @@ import (
 
 const (
 	defaultAuditLimit = 100
-	// auditWindow is how many entries one page looks at when the filter has no index, so that a rare thing in a long trail
-	// costs many short requests and not one that never ends.
+	// auditWindow is the number of entries that one page examines if the filter has no index. Finding rare entries in a
+	// long trail then takes many short requests instead of one endless request.
 	auditWindow = 20_000
 )
 
@@ -30,12 +30,12 @@ type Audit struct {
 	log   *slog.Logger
 }
 
-// NewAudit serves the audit trail from the store; trail tells which entries the server wrote.
+// NewAudit serves the audit trail from the store; trail verifies which entries the server wrote.
 func NewAudit(st *store.Store, trail *audit.Trail, log *slog.Logger) *Audit {
 	return &Audit{store: st, trail: trail, log: log}
 }
 
-// ListAuditEntries lists entries, the newest first.
+// ListAuditEntries lists entries, newest first.
 func (s *Audit) ListAuditEntries(ctx context.Context, r *platformv1.ListAuditEntriesRequest) (*platformv1.ListAuditEntriesResponse, error) {
 	filter := proto.CloneOf(r)
 	filter.Cursor, filter.Limit = "", nil
@@ -96,8 +96,8 @@ func (s *Audit) ListAuditEntries(ctx context.Context, r *platformv1.ListAuditEnt
 	return out, nil
 }
 
-// windowEnd finds the last entry that this page looks at; nil when it may look at all of them, because an index finds
-// what is asked for, or because there are not that many.
+// windowEnd returns the last entry that this page examines; nil if it may examine all, because the filter has an index
+// or there are few entries.
 func windowEnd(ctx context.Context, r *platformv1.ListAuditEntriesRequest, query *ent.AuditEntryQuery) (*page.Key, error) {
 	if r.GetRequestId() != "" || r.GetActor()+r.GetMethod()+r.GetObjectKind()+r.GetCode() == "" {
 		return nil, nil

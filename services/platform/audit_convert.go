@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// AuditEntryOf gives a stored entry the form of the API, which the command line exports, too.
+// AuditEntryOf converts a stored entry to the API's form. The command line export uses it too.
 func AuditEntryOf(row *ent.AuditEntry) (*platformv1.AuditEntry, error) {
 	out := &platformv1.AuditEntry{
 		Id: row.ID, Sequence: row.Sequence, At: timestamppb.New(store.Time(row.At)),
@@ -36,7 +36,7 @@ func AuditEntryOf(row *ent.AuditEntry) (*platformv1.AuditEntry, error) {
 	return out, nil
 }
 
-// object is nil for the side of a change that is not there.
+// object returns nil if a change has no such side.
 func object(text json.RawMessage) (*structpb.Struct, error) {
 	if len(text) == 0 {
 		return nil, nil

@@ -18,8 +18,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// AuditFilter turns the filter of a request into conditions. They may let through more than was asked for where that
-// is about objects: see AuditMatches.
+// AuditFilter converts the filter of a request to conditions. A filter by object may match too many entries: see
+// AuditMatches.
 func AuditFilter(r *platformv1.ListAuditEntriesRequest) []predicate.AuditEntry {
 	return append(inTime(r), exceptTime(r)...)
 }
@@ -43,8 +43,8 @@ func exceptTime(r *platformv1.ListAuditEntriesRequest) (where []predicate.AuditE
 	return where
 }
 
-// AuditMatches tells whether an entry changed the object that the request asks for. The database only searches text, in
-// which an object may also be a part of another.
+// AuditMatches reports whether an entry changed the requested object. The database only searches text, and an object
+// may be part of another.
 func AuditMatches(r *platformv1.ListAuditEntriesRequest, row *ent.AuditEntry) bool {
 	if r.GetObjectKind() == "" {
 		return true
@@ -67,7 +67,7 @@ func inTime(r *platformv1.ListAuditEntriesRequest) (where []predicate.AuditEntry
 	return where
 }
 
-// actorIs reads "token", "token:7" or a name.
+// actorIs parses "token", "token:7" or a name.
 func actorIs(text string) predicate.AuditEntry {
 	kind, number, numbered := strings.Cut(text, ":")
 	switch kind {

@@ -30,7 +30,7 @@ import (
 const report = `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec","version":"2.21"}},"results":[
 	{"ruleId":"G104","message":{"text":"Errors unhandled"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"a.go"},"region":{"startLine":3,"snippet":{"text":"f()"}}}}]}]}]}`
 
-// trail is what an answer says.
+// trail is an answer with entries.
 type trail struct {
 	Entries []struct {
 		ID, Sequence, Method, Code, RequestID, Hash, PreviousHash string
@@ -59,7 +59,7 @@ func list(t *testing.T, s *apitest.Server, query ...string) (out trail) {
 	return out
 }
 
-// secrets of a run: hashes and ids of requests.
+// changing matches values that differ between runs: hashes and request ids.
 var changing = regexp.MustCompile(`"(previousHash|hash|requestId)":"[^"]+"`)
 
 func TestAuditGolden(t *testing.T) {
@@ -115,8 +115,8 @@ func TestAuditBelongsToAdministrators(t *testing.T) {
 	})
 }
 
-// addEntries writes entries as they were before there was a chain, one a second from the beginning of 2026 on, and lets
-// the trail begin behind them.
+// addEntries inserts entries from before the chain existed, one per second from the beginning of 2026, and starts the
+// trail after them.
 func addEntries(t *testing.T, s *apitest.Server, n int, adjust func(i int, c *ent.AuditEntryCreate)) {
 	t.Helper()
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -141,7 +141,7 @@ func addEntries(t *testing.T, s *apitest.Server, n int, adjust func(i int, c *en
 	adopt(t, s)
 }
 
-// adopt makes what is in the table what was there before the trail began.
+// adopt makes the existing entries the ones from before the trail began.
 func adopt(t *testing.T, s *apitest.Server) {
 	t.Helper()
 	execute(t, s, "DELETE FROM audit_heads")
@@ -162,7 +162,8 @@ func execute(t *testing.T, s *apitest.Server, statement string) {
 	}
 }
 
-// TestAuditWithholdsForgedEntries: what was not written by the server is not served, over both wires, and is counted.
+// TestAuditWithholdsForgedEntries: entries that the server did not write are not returned over HTTP or gRPC, and are
+// counted.
 func TestAuditWithholdsForgedEntries(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -210,13 +211,13 @@ func TestAuditFilters(t *testing.T) {
 				c.SetActorKind("job").SetActorID(7).SetActorName("sync").SetMethod("sync").
 					SetChanges([]column.AuditChange{{Kind: "tag", ID: "1"}, {Kind: "project", ID: "10", After: json.RawMessage(`{"a":1}`)}})
 			case 3:
-				// The object that is looked for is only a part of another one.
+				// The requested object is only a part of another one.
 				c.SetChanges([]column.AuditChange{{Kind: "team", ID: "<5>", After: json.RawMessage(`{"x":{"kind":"project","id":"10"}}`)}})
 			}
 		})
 		for _, c := range []struct {
 			query []string
-			want  string // numbers of the requests, the newest first
+			want  string // numbers of the requests, newest first
 		}{
 			{nil, "3 2 1 0"},
 			{[]string{"actor", "token"}, "3 0"},
@@ -314,7 +315,7 @@ func TestAuditRefusesBadFilters(t *testing.T) {
 	}
 }
 
-// TestAuditListUsesItsIndexes reads how the databases would find a page.
+// TestAuditListUsesItsIndexes checks the query plans of a page.
 func TestAuditListUsesItsIndexes(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -1,4 +1,4 @@
-// Package platform serves the service groups that belong to no other domain.
+// Package platform serves the service groups without a domain of their own.
 package platform
 
 import (
@@ -12,7 +12,7 @@ type Miscellaneous struct {
 	platformv1.UnimplementedMiscellaneousServiceServer
 }
 
-// Ping answers that the server is up.
+// Ping reports that the server is up.
 func (Miscellaneous) Ping(context.Context, *platformv1.PingRequest) (*platformv1.PingResponse, error) {
 	return &platformv1.PingResponse{}, nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// noVersion is older than all versions of scanners: they compare it with their own, and say nothing.
+// noVersion is lower than all scanner versions, so that scanners do not suggest an update.
 const noVersion = "0.0.0"
 
 // ScannerSupport is the service group "scanner support".
@@ -16,7 +16,7 @@ type ScannerSupport struct {
 	platformv1.UnimplementedScannerSupportServiceServer
 }
 
-// GetIdentity says whose credential it is (contract facts, section 6, GetIdentity).
+// GetIdentity returns the owner of the credential (contract facts, section 6, GetIdentity).
 func (ScannerSupport) GetIdentity(ctx context.Context, _ *platformv1.GetIdentityRequest) (*platformv1.GetIdentityResponse, error) {
 	caller, _ := access.FromContext(ctx)
 	response := &platformv1.GetIdentityResponse{Identity: caller.Name}
@@ -29,12 +29,12 @@ func (ScannerSupport) GetIdentity(ctx context.Context, _ *platformv1.GetIdentity
 	return response, nil
 }
 
-// GetDeepEngine always refuses (scan protocol, section 2, row 13).
+// GetDeepEngine always returns an error (scan protocol, section 2, row 13).
 func (ScannerSupport) GetDeepEngine(context.Context, *platformv1.GetDeepEngineRequest) (*platformv1.GetDeepEngineResponse, error) {
 	return nil, apierr.PermissionDenied("this server has no deep engine to download: run the scanner with --oss-only, as in `semgrep ci --oss-only`")
 }
 
-// CheckVersion claims no version (scan protocol, section 2, row 15).
+// CheckVersion returns no newer version (scan protocol, section 2, row 15).
 func (ScannerSupport) CheckVersion(context.Context, *platformv1.CheckVersionRequest) (*platformv1.CheckVersionResponse, error) {
 	return &platformv1.CheckVersionResponse{
 		Latest: noVersion, Versions: &platformv1.ScannerVersions{Latest: noVersion, Minimum: noVersion},

@@ -13,7 +13,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// What a scanner asks beside its scans, with nothing but the scope agent.
+// The other requests of a scanner, with the scope agent only.
 func TestScannerSupport(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -39,7 +39,7 @@ func TestScannerSupport(t *testing.T) {
 		}
 		apitest.Same(t, checked, version)
 
-		// The deployment of the token: numbers are numbers, and nothing is null (scan protocol, section 9).
+		// The token's deployment: numbers are numbers, and nothing is null (scan protocol, section 9).
 		if body := s.Do(t, agent, http.MethodGet, "/api/agent/deployments/current", "").Body; body != `{"deployment":{"id":1,"name":"Acme Corp"}}` {
 			t.Errorf("current deployment: %s", body)
 		}
@@ -52,7 +52,7 @@ func TestScannerSupport(t *testing.T) {
 	})
 }
 
-// The deep engine is refused with what to do instead, for every platform.
+// The deep engine is rejected on all platforms, with a text that says what to do instead.
 func TestDeepEngine(t *testing.T) {
 	s := apitest.Start(t, nil)
 	agent := s.AddToken(t, s.Tenant, access.TokenSpec{Scopes: []access.Scope{access.ScopeAgent}})

@@ -17,19 +17,18 @@ import (
 	"github.com/palisade/palisade/services/policies/remediation"
 )
 
-// reservedPrefix begins the slugs of the policies that the server manages itself: the modes of rules (contract, policy
-// modes).
+// reservedPrefix is the slug prefix of policies that the server manages: the modes of rules (contract, policy modes).
 const reservedPrefix = "rule-board-"
 
-// maxNamed bounds how many problems the text of a refused apply tells; a dry run tells all.
+// maxNamed is the maximum number of problems in the error text of an apply; a dry run lists all.
 const maxNamed = 10
 
 var slugForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// checker collects what is wrong with a bundle.
+// checker collects the problems of a bundle.
 type checker struct {
 	problems []*policiesv1.BundleValidationError
-	slug     string // of the policy in hand
+	slug     string // of the current policy
 	named    []named
 }
 
@@ -39,7 +38,7 @@ type named struct {
 	value, slug, field string
 }
 
-// check returns the policies of a bundle in the form in which they are stored, or everything that is wrong with it.
+// check returns the policies of a bundle in stored form, or all its problems.
 func check(ctx context.Context, reader *ent.Client, deploymentSlug string, bundle *policiesv1.RemediationPoliciesBundle) ([]*policiesv1.RemediationPolicy, []*policiesv1.BundleValidationError, error) {
 	c := &checker{}
 	if got := bundle.GetDeploymentSlug(); got != "" && got != deploymentSlug {
@@ -72,7 +71,7 @@ func (c *checker) add(reason errorsv1.Reason, field, got, format string, args ..
 	})
 }
 
-// required adds a problem where a field is empty.
+// required adds a problem if a field is empty.
 func (c *checker) required(field, got string) bool {
 	if got == "" {
 		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, field, "", "%s is required", field)
@@ -80,7 +79,7 @@ func (c *checker) required(field, got string) bool {
 	return got != ""
 }
 
-// word adds a problem where a field has none of its words.
+// word adds a problem if a field has none of the allowed words.
 func (c *checker) word(field, got string, words ...string) {
 	if c.required(field, got) && !slices.Contains(words, got) {
 		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, field, got, "%s must be one of %s; got %s", field, strings.Join(words, ", "), apierr.Quote(got))
@@ -116,7 +115,7 @@ func (c *checker) policy(field string, from *policiesv1.RemediationPolicy) *poli
 	return policy
 }
 
-// slugOf makes a slug from a name: what is neither a letter a to z nor a digit becomes a hyphen.
+// slugOf derives a slug from a name: each character other than a to z and digits becomes a hyphen.
 func slugOf(name string) string {
 	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	return strings.Join(parts, "-")
@@ -148,7 +147,7 @@ func (c *checker) filters(field string, from, to *policiesv1.RemediationPolicyFi
 	}
 }
 
-// values returns the values of a condition as they are stored, each once.
+// values returns the values of a condition in stored form, without duplicates.
 func (c *checker) values(field string, kind remediation.ConditionType, from []string) []string {
 	var values []string
 	for i, value := range from {
@@ -188,7 +187,7 @@ func (c *checker) actions(field string, from, to *policiesv1.RemediationPolicy) 
 	}
 }
 
-// unsupported adds a problem about a type that the vocabulary does not have.
+// unsupported adds a problem about an unknown type.
 func (c *checker) unsupported(reason errorsv1.Reason, field, got string, words []string) {
 	c.add(reason, field, got, "%s must be one of %s; got %s", field, strings.Join(words, ", "), apierr.Quote(got))
 }
@@ -212,7 +211,7 @@ func (c *checker) config(field string, kind remediation.ActionType, got map[stri
 	}
 }
 
-// refuse makes the error of an apply: its code is that of the first problem.
+// refuse builds the error of an apply, with the code of the first problem.
 func refuse(problems []*policiesv1.BundleValidationError) error {
 	reason := errorsv1.Reason(errorsv1.Reason_value["REASON_"+problems[0].GetCode()])
 	code := codes.InvalidArgument

@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// caller talks to a server about the policies of its first deployment, which has a project, a tag and a rule.
+// caller sends requests about the policies of the first deployment, which has a project, a tag and a rule.
 type caller struct {
 	*apitest.Server
 	client policiesv1.PoliciesV2ServiceClient
@@ -55,7 +55,7 @@ func path(of apitest.Tenant, more string) string {
 
 func (s caller) remediation() string { return path(s.Tenant, "remediation-policies") }
 
-// version reads the state_version of an answer.
+// version returns the state_version of an answer.
 func version(t testing.TB, body string) string {
 	t.Helper()
 	var answer struct {
@@ -67,16 +67,16 @@ func version(t testing.TB, body string) string {
 	return answer.StateVersion
 }
 
-// current is the state_version now.
+// current returns the current state_version.
 func (s caller) current(t testing.TB) string { return version(t, s.Get(t, s.remediation())) }
 
-// put applies policies, a JSON list, on top of the current state and requires a status.
+// put applies policies, a JSON list, to the current state and requires a status.
 func (s caller) put(t testing.TB, policies string, status int, holds ...string) string {
 	t.Helper()
 	return s.want(t, status, s.Token, http.MethodPut, s.remediation(), `{"bundle":{"policies":`+policies+`}}`, s.current(t), holds...)
 }
 
-// dry asks what applying would do.
+// dry performs a dry run.
 func (s caller) dry(t testing.TB, policies string) string {
 	t.Helper()
 	return s.want(t, 200, s.Token, http.MethodPost, s.remediation()+":dryRun", `{"bundle":{"policies":`+policies+`}}`, "")
@@ -98,7 +98,7 @@ func (s caller) want(t testing.TB, status int, token, method, path, body, ifMatc
 	return answer
 }
 
-// context is that of a gRPC call with a credential and, unless it is empty, the metadata if-match.
+// context is the context of a gRPC call with a credential and, if not empty, the metadata if-match.
 func (s caller) context(t testing.TB, ifMatch string) context.Context {
 	ctx := s.Context(t, s.Token)
 	if ifMatch != "" {
@@ -107,7 +107,7 @@ func (s caller) context(t testing.TB, ifMatch string) context.Context {
 	return ctx
 }
 
-// same requires that gRPC answers what HTTP did.
+// same requires that gRPC gives the same answer as HTTP.
 func same[T proto.Message](t testing.TB, body string) func(T, error) {
 	t.Helper()
 	return func(answer T, err error) {

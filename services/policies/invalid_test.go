@@ -20,7 +20,7 @@ import (
 
 func byID(s *sql.Selector) { ent.Asc(auditentry.FieldID)(s) }
 
-// wantReason requires the reason of an error and the metadata beside it.
+// wantReason requires an error's reason and metadata.
 func wantReason(t testing.TB, err error, reason string, more map[string]string) {
 	t.Helper()
 	for _, detail := range status.Convert(err).Details() {
@@ -31,7 +31,7 @@ func wantReason(t testing.TB, err error, reason string, more map[string]string) 
 	t.Errorf("got %v, want %s with %v", err, reason, more)
 }
 
-// broken are policies with one problem each: its code, and where it is.
+// broken are policies with one problem each: its code and its location.
 var broken = map[string]struct{ policy, code, field string }{
 	"no name":             {`{"filters":{"mode":"all"},"actions":[{"type":"block"}]}`, "INVALID_ARGUMENT", "policies[0].name"},
 	"blank name":          {`{"slug":"a","name":" \n","filters":{"mode":"all"},"actions":[{"type":"block"}]}`, "INVALID_ARGUMENT", "policies[0].name"},
@@ -91,7 +91,7 @@ func TestBrokenBundles(t *testing.T) {
 	})
 }
 
-// problems are the validation errors of a dry run, which has no differences then.
+// problems returns the validation errors of a dry run, which then has no differences.
 func problems(t testing.TB, body string) []struct {
 	Code, Message string
 	PolicySlug    string `json:"policy_slug"`
@@ -126,7 +126,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		if got := s.want(t, 200, s.Token, http.MethodPut, s.remediation(), `{"bundle":{"deployment_slug":"acme"}}`, s.current(t)); !strings.Contains(got, `"policies":[]`) {
 			t.Errorf("got %s", got)
 		}
-		// An apply names ten problems; a dry run all of them.
+		// An apply lists ten problems; a dry run lists all.
 		var many []string
 		for i := range 15 {
 			many = append(many, fmt.Sprintf(`{"name":"p%d","filters":{"mode":"all"}}`, i))

@@ -7,7 +7,7 @@ import (
 	"github.com/palisade/palisade/services/policies"
 )
 
-// TestMain names the domains that these tests call.
+// TestMain registers the domains that these tests call.
 func TestMain(m *testing.M) {
 	apitest.Main(m, policies.Register)
 }

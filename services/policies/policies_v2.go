@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// auditPolicy is a remediation policy in the audit trail.
+	// auditPolicy is the object kind of remediation policies in the audit trail.
 	auditPolicy = "remediation_policy"
 	// ifMatch is the metadata key of the header If-Match.
 	ifMatch = "if-match"
@@ -48,7 +48,7 @@ func (s *PoliciesV2) GetRemediationPolicies(ctx context.Context, _ *policiesv1.G
 	return &policiesv1.GetRemediationPoliciesResponse{Bundle: current.bundle(organization.Slug), StateVersion: current.version}, nil
 }
 
-// DryRunRemediationPolicies compares the bundle with what is stored.
+// DryRunRemediationPolicies compares the bundle with the stored policies.
 func (s *PoliciesV2) DryRunRemediationPolicies(ctx context.Context, r *policiesv1.DryRunRemediationPoliciesRequest) (*policiesv1.DryRunRemediationPoliciesResponse, error) {
 	organization, err := s.store.Reader.Deployment.Query().Only(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *PoliciesV2) DryRunRemediationPolicies(ctx context.Context, r *policiesv
 	return response, nil
 }
 
-// ApplyRemediationPolicies replaces what is stored by the bundle.
+// ApplyRemediationPolicies replaces the stored policies by the bundle.
 func (s *PoliciesV2) ApplyRemediationPolicies(ctx context.Context, r *policiesv1.ApplyRemediationPoliciesRequest) (*policiesv1.ApplyRemediationPoliciesResponse, error) {
 	expected := strings.TrimSpace(strings.Join(metadata.ValueFromIncomingContext(ctx, ifMatch), ","))
 	if expected == "" {
@@ -109,7 +109,7 @@ func (s *PoliciesV2) ApplyRemediationPolicies(ctx context.Context, r *policiesv1
 	return response, nil
 }
 
-// lock keeps others from applying to the deployment until the end of the transaction.
+// lock serializes applies to the deployment until the end of the transaction.
 func lock(ctx context.Context, st *store.Store, tx *ent.Tx) (*ent.Deployment, error) {
 	query := tx.Deployment.Query()
 	if st.Postgres() {
@@ -118,7 +118,7 @@ func lock(ctx context.Context, st *store.Store, tx *ent.Tx) (*ent.Deployment, er
 	return query.Only(ctx)
 }
 
-// replace makes the stored policies the wanted ones, and touches only those that differ.
+// replace updates the stored policies to the wanted ones. Equal policies are not written.
 func (s *state) replace(ctx context.Context, tx *ent.Tx, wanted []*policiesv1.RemediationPolicy) error {
 	left := map[string]*ent.RemediationPolicy{}
 	for _, row := range s.rows {
@@ -141,7 +141,7 @@ func (s *state) replace(ctx context.Context, tx *ent.Tx, wanted []*policiesv1.Re
 		case !proto.Equal(before, policy):
 			audit.Change(ctx, auditPolicy, slug, before, policy)
 		case row.Position != position:
-			write.SetUpdatedAt(row.UpdatedAt) // it was moved only
+			write.SetUpdatedAt(row.UpdatedAt) // only its position changed
 		default:
 			continue
 		}
@@ -165,7 +165,7 @@ func (s *state) replace(ctx context.Context, tx *ent.Tx, wanted []*policiesv1.Re
 	return err
 }
 
-// save writes policies, new ones and stored ones, with one statement: a bundle has at most 200.
+// save upserts policies with one statement: a bundle has at most 200.
 func save(ctx context.Context, tx *ent.Tx, writes []*ent.RemediationPolicyCreate) error {
 	if len(writes) == 0 {
 		return nil

@@ -37,7 +37,7 @@ func TestRemediationPolicies(t *testing.T) {
 		}
 		same[*policiesv1.GetRemediationPoliciesResponse](t, body)(s.client.GetRemediationPolicies(s.context(t, ""), get))
 
-		// What was answered can be sent back, and is the same state; so is another order, which is kept.
+		// Applying the answer again is a no-op. Another order has the same version and is stored.
 		for _, policies := range []string{policiesOf(t, put), "[" + secrets + "," + critical + "]"} {
 			if got := s.dry(t, policies); got != `{"creates":[],"updates":[],"deletes":[],"state_version":"`+version(t, put)+`","validation_errors":[]}` {
 				t.Errorf("got %s", got)
@@ -50,7 +50,7 @@ func TestRemediationPolicies(t *testing.T) {
 			t.Errorf("the order is lost: %s", got)
 		}
 
-		// One is changed, one deleted, one new.
+		// One policy is changed, one deleted, one new.
 		changed := strings.Replace(critical, `"active":true`, `"active":false`, 1)
 		next := `[` + changed + `,{"name":"Everything","filters":{"mode":"all"},"actions":[{"type":"comment"}]}]`
 		dry = s.dry(t, next)
@@ -74,7 +74,7 @@ func TestRemediationPolicies(t *testing.T) {
 	})
 }
 
-// policiesOf is the list of policies in an answer.
+// policiesOf returns the policies in an answer.
 func policiesOf(t testing.TB, body string) string {
 	t.Helper()
 	var answer struct {
@@ -86,7 +86,7 @@ func policiesOf(t testing.TB, body string) string {
 	return string(answer.Bundle.Policies)
 }
 
-// changesOf are the changes of policies in the audit trail: what happened to which.
+// changesOf lists the changes of policies in the audit trail.
 func changesOf(t testing.TB, s caller) string {
 	t.Helper()
 	var lines []string
@@ -120,7 +120,7 @@ func TestIfMatch(t *testing.T) {
 		for _, stale := range []string{first, `"` + first + `"`, "sha256:00", `"x", "y"`} {
 			send("", stale, 409, `"code":"CONFLICT"`, `"state_version":"`+second+`"`, "read them again")
 		}
-		// A stale bundle is not looked at: it was made for other policies.
+		// A stale bundle is rejected without validation: it was made for other policies.
 		send(`{"name":"x"}`, first, 409, `"code":"CONFLICT"`)
 		send(critical, `"`+second+`"`, 200)
 		send(critical, `W/"`+second+`"`, 200)
@@ -139,7 +139,7 @@ func TestIfMatch(t *testing.T) {
 	})
 }
 
-// TestTwoWriters: of several who apply on top of one state, one wins and the others learn the new one.
+// TestTwoWriters: of concurrent applies to one state, one succeeds and the others get the new version.
 func TestTwoWriters(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s caller) {
@@ -190,7 +190,7 @@ func TestTenants(t *testing.T) {
 			}
 			s.want(t, 404, globex.Token, at.method, at.path, body, "*", "deployment not found")
 		}
-		// The same slug in two deployments is two policies, and names of others are unknown.
+		// The same slug in two deployments is two policies, and names of other deployments are unknown.
 		s.want(t, 400, globex.Token, http.MethodPut, theirs, `{"bundle":{"policies":[`+critical+`]}}`, version(t, empty), "UNKNOWN_REFERENCE", "acme/web")
 		s.want(t, 200, globex.Token, http.MethodPut, theirs, `{"bundle":{"policies":[`+strings.ReplaceAll(critical, "acme/web", "globex/web")+`]}}`, version(t, empty))
 		s.put(t, "[]", 200)
@@ -222,7 +222,7 @@ func TestVocab(t *testing.T) {
 	})
 }
 
-// TestLoad: what scans ask is what was applied, without what is not active.
+// TestLoad: Load returns the applied policies without inactive ones.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s caller) {

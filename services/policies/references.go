@@ -18,11 +18,11 @@ import (
 	"github.com/palisade/palisade/services/policies/remediation"
 )
 
-// namesPerQuery keeps the parameters of one query below the limits of the databases.
+// namesPerQuery keeps a query below the databases' parameter limits.
 const namesPerQuery = 500
 
-// references adds a problem for every value that names nothing, in the order of the bundle. Rules count when scanners
-// get them or when they ever had a finding.
+// references adds a problem for each value that names a missing object, in the order of the bundle. A rule exists if
+// scanners get it or if it ever had a finding.
 func (c *checker) references(ctx context.Context, reader *ent.Client) error {
 	exists := map[remediation.Reference]map[string]bool{}
 	for reference, find := range map[remediation.Reference]func([]string) ([]string, error){
@@ -57,7 +57,7 @@ func (c *checker) references(ctx context.Context, reader *ent.Client) error {
 	return nil
 }
 
-// ofVisibleFindings leaves out rules that only projects hidden from the caller have findings of.
+// ofVisibleFindings excludes rules that have findings only in projects hidden from the caller.
 func ofVisibleFindings(ctx context.Context) predicate.Rule {
 	return func(s *sql.Selector) {
 		if seen := tenant.OfVisibleRule(ctx, s, s.C(rule.FieldID)); seen != nil {
@@ -66,7 +66,7 @@ func ofVisibleFindings(ctx context.Context) predicate.Rule {
 	}
 }
 
-// existing are those names of one kind that exist.
+// existing returns the names of one kind that exist.
 func (c *checker) existing(reference remediation.Reference, find func([]string) ([]string, error)) (map[string]bool, error) {
 	var names []string
 	for _, n := range c.named {

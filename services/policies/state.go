@@ -15,10 +15,10 @@ import (
 	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
 )
 
-// kindPolicy is the kind of every entry of a difference.
+// kindPolicy is the kind of each entry of a difference.
 const kindPolicy = "remediation_policy"
 
-// state is the policies of a deployment at one moment.
+// state holds the policies of a deployment at one time.
 type state struct {
 	rows     []*ent.RemediationPolicy
 	policies []*policiesv1.RemediationPolicy
@@ -26,7 +26,7 @@ type state struct {
 	version  string
 }
 
-// load reads the policies of the deployment of ctx, in one query.
+// load reads the policies of the context's deployment in one query.
 func load(ctx context.Context, reader *ent.Client) (*state, error) {
 	rows, err := reader.RemediationPolicy.Query().Order(ent.Asc(remediationpolicy.FieldPosition), ent.Asc(remediationpolicy.FieldID)).All(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func load(ctx context.Context, reader *ent.Client) (*state, error) {
 	return s, nil
 }
 
-// newState is the state that policies make, in their order.
+// newState builds a state from policies, in their order.
 func newState(policies []*policiesv1.RemediationPolicy) *state {
 	s := &state{policies: policies, bySlug: map[string]*policiesv1.RemediationPolicy{}}
 	for _, policy := range policies {
@@ -58,8 +58,8 @@ func (s *state) bundle(deploymentSlug string) *policiesv1.RemediationPoliciesBun
 	return &policiesv1.RemediationPoliciesBundle{DeploymentSlug: deploymentSlug, Policies: s.policies}
 }
 
-// version names what policies say, whatever their order: a dry run that finds no difference goes with an equal version.
-// Fields are written one by one with their lengths: the wire form of protobuf is no promise.
+// version is a hash of the policies, independent of their order: if a dry run finds no difference, the versions are
+// equal. It encodes fields one by one with their lengths, because protobuf's wire format is not canonical.
 func version(policies []*policiesv1.RemediationPolicy) string {
 	sum := sha256.New()
 	text := func(values ...string) {
@@ -88,7 +88,7 @@ func version(policies []*policiesv1.RemediationPolicy) string {
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }
 
-// compare fills the lists of a dry run, each by slug.
+// compare fills the lists of a dry run, each sorted by slug.
 func (s *state) compare(wanted []*policiesv1.RemediationPolicy, into *policiesv1.DryRunRemediationPoliciesResponse) {
 	entry := func(slug string, before, after *policiesv1.RemediationPolicy) *policiesv1.RemediationPolicyDiffEntry {
 		return &policiesv1.RemediationPolicyDiffEntry{

@@ -27,7 +27,7 @@ func (s *PoliciesV2) GetVocab(_ context.Context, r *policiesv1.GetVocabRequest) 
 			response.ActionTypes = append(response.ActionTypes, &policiesv1.VocabActionType{Type: kind.Type, Description: kind.Description, Requires: kind.Requires})
 		}
 	case "code", "secrets":
-		// Rules have their modes one by one (rules of the deployment): bundles for detection may hold nothing.
+		// Each rule has its own mode (rules of the deployment), so bundles contain nothing for detection.
 		response.DetectionConstraints = &policiesv1.VocabDetectionConstraints{}
 	}
 	return response, nil

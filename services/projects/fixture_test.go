@@ -22,7 +22,7 @@ func (c caller) mustDo(t *testing.T, method, path, body string) string {
 	return c.Body(t, c.Token, method, path, body, 200)
 }
 
-// same requires that a gRPC call answers what HTTP answered.
+// same requires that a gRPC call gives the same answer as HTTP.
 func same(t *testing.T, body string) func(proto.Message, error) {
 	return func(response proto.Message, err error) {
 		t.Helper()

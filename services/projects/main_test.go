@@ -9,7 +9,7 @@ import (
 	"github.com/palisade/palisade/services/scans"
 )
 
-// TestMain names the domains that these tests call.
+// TestMain registers the domains that these tests call.
 func TestMain(m *testing.M) {
 	apitest.Main(m, projects.Register, scans.Register, notifications.Register)
 }

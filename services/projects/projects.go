@@ -62,7 +62,7 @@ func (s *Projects) ListProjects(ctx context.Context, r *projectsv1.ListProjectsR
 	response := &projectsv1.ListProjectsResponse{}
 	for _, row := range rows {
 		item := convert(row, tags[row.ID])
-		item.ManagedScanConfig, item.RepositoryUrl = nil, "" // list items have none
+		item.ManagedScanConfig, item.RepositoryUrl = nil, "" // list items omit these
 		response.Projects = append(response.Projects, item)
 	}
 	return response, nil
@@ -81,7 +81,7 @@ func (s *Projects) GetProject(ctx context.Context, r *projectsv1.GetProjectReque
 	return &projectsv1.GetProjectResponse{Project: convert(row, tags[row.ID])}, nil
 }
 
-// ToggleProjectManagedScan turns managed scans on or off.
+// ToggleProjectManagedScan enables or disables managed scans.
 func (s *Projects) ToggleProjectManagedScan(ctx context.Context, r *projectsv1.ToggleProjectManagedScanRequest) (*projectsv1.ToggleProjectManagedScanResponse, error) {
 	out, err := s.change(ctx, r.GetProjectName(), func(_ context.Context, _ *ent.Tx, _ *ent.Project, update *ent.ProjectUpdateOne) error {
 		if r.GetDiffScan() != nil {
@@ -95,7 +95,7 @@ func (s *Projects) ToggleProjectManagedScan(ctx context.Context, r *projectsv1.T
 	return &projectsv1.ToggleProjectManagedScanResponse{Project: out}, err
 }
 
-// AddProjectTags adds tags; those unknown to the deployment are created.
+// AddProjectTags adds tags and creates missing ones.
 func (s *Projects) AddProjectTags(ctx context.Context, r *projectsv1.AddProjectTagsRequest) (*projectsv1.AddProjectTagsResponse, error) {
 	out, err := s.change(ctx, r.GetProjectName(), func(ctx context.Context, tx *ent.Tx, row *ent.Project, _ *ent.ProjectUpdateOne) error {
 		return addTags(ctx, tx, row.ID, r.GetTags())
@@ -116,7 +116,7 @@ func (s *Projects) DeleteProjectTags(ctx context.Context, r *projectsv1.DeletePr
 	return &projectsv1.DeleteProjectTagsResponse{Project: out}, err
 }
 
-// DeleteProject deletes a project with all that belongs to it, in one transaction.
+// DeleteProject deletes a project and all its data in one transaction.
 func (s *Projects) DeleteProject(ctx context.Context, r *projectsv1.DeleteProjectRequest) (*projectsv1.DeleteProjectResponse, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -146,7 +146,7 @@ func (s *Projects) DeleteProject(ctx context.Context, r *projectsv1.DeleteProjec
 	return &projectsv1.DeleteProjectResponse{ProjectName: r.GetProjectName()}, nil
 }
 
-// deleteContents deletes what scans brought to a project, and what became of that.
+// deleteContents deletes a project's scans, findings and their dependent data.
 func (s *Projects) deleteContents(ctx context.Context, tx *ent.Tx, deploymentID, projectID int64) error {
 	for _, table := range []string{findingevent.Table, findingmatch.Table, aianalysis.Table, aifix.Table, aimemoryuse.Table} {
 		err := s.store.Exec(ctx, tx, `DELETE FROM `+table+` WHERE deployment_id = ? AND finding_id IN
@@ -169,7 +169,7 @@ func (s *Projects) deleteContents(ctx context.Context, tx *ent.Tx, deploymentID,
 	return nil
 }
 
-// change runs a change of one project in a transaction and returns the project as it is afterwards.
+// change changes one project in a transaction and returns the result.
 func (s *Projects) change(ctx context.Context, name string, fn func(context.Context, *ent.Tx, *ent.Project, *ent.ProjectUpdateOne) error) (out *projectsv1.Project, err error) {
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := s.lock(ctx, tx, name)
@@ -203,7 +203,7 @@ func (s *Projects) change(ctx context.Context, name string, fn func(context.Cont
 	return out, nil
 }
 
-// lock finds a project and keeps others from changing it until the end of the transaction.
+// lock finds a project and locks it until the end of the transaction.
 func (s *Projects) lock(ctx context.Context, tx *ent.Tx, name string) (*ent.Project, error) {
 	query := tx.Project.Query().Where(project.Name(name))
 	if s.store.Postgres() {

@@ -19,7 +19,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// report is a small real shape: one result of one tool.
+// report is a small realistic report: one result of one tool.
 const report = `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec","version":"2.21"}},"results":[
 	{"ruleId":"G104","message":{"text":"Errors unhandled"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"a.go"},"region":{"startLine":3,"snippet":{"text":"f()"}}}}]}]}]}`
 
@@ -161,7 +161,7 @@ func TestProjectNamesInPaths(t *testing.T) {
 			}
 		}
 	}
-	// The path of the tags is never the name of a project to delete.
+	// The path of the tags never means a project to delete.
 	s.mustDo(t, http.MethodDelete, base+"/acme/web/tags", "")
 	s.Get(t, base+"/acme/web")
 }
@@ -210,7 +210,7 @@ func TestProjectsOfOthers(t *testing.T) {
 				t.Errorf("%s %s of another tenant: %s, want what an absent deployment gets: %s", call.method, call.path, got, absent)
 			}
 		}
-		// Within the own deployment the other's project does not exist.
+		// In this deployment the other's project is not found.
 		s.Body(t, other.Token, http.MethodGet, "/api/v1/deployments/umbrella/projects/acme/web", "", 404)
 		s.Body(t, other.Token, http.MethodDelete, "/api/v1/deployments/umbrella/projects/acme/web", "", 404)
 		if got := s.Get(t, base+"/acme/web"); !strings.Contains(got, `"tags":[]`) {

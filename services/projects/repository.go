@@ -10,10 +10,10 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// boundByAdmin is what ent's bound_by says of a repository that an administrator set: a synchronisation leaves it.
+// boundByAdmin is the value of bound_by for a repository set by an administrator: a synchronisation does not change it.
 const boundByAdmin = "admin"
 
-// checkRepository refuses what is no plain web URL of a repository; "" ends a binding.
+// checkRepository rejects anything but a plain web URL of a repository; "" removes the binding.
 func checkRepository(raw string) error {
 	if raw == "" {
 		return nil
@@ -28,7 +28,7 @@ func checkRepository(raw string) error {
 	return nil
 }
 
-// bindRepository says which repository's code may be read for a project.
+// bindRepository sets the repository with the project's code.
 func bindRepository(update *ent.ProjectUpdateOne, repository string) {
 	by := boundByAdmin
 	if repository == "" {

@@ -52,7 +52,7 @@ func replaceTags(ctx context.Context, tx *ent.Tx, projectID int64, names []strin
 	return addTags(ctx, tx, projectID, names)
 }
 
-// addTags links tags to a project, and creates those that the deployment does not know.
+// addTags links tags to a project and creates missing ones.
 func addTags(ctx context.Context, tx *ent.Tx, projectID int64, names []string) error {
 	wanted := make([]string, 0, len(names))
 	for _, name := range names {

@@ -12,10 +12,10 @@ import (
 	"github.com/palisade/palisade/services/projects/gitref"
 )
 
-// resetBranch as a primary branch means "go back to the default branch" (contract facts, UpdateProject).
+// resetBranch as the primary branch means "use the default branch" (contract facts, UpdateProject).
 const resetBranch = "None"
 
-// The fields that an update may change, as masks name them.
+// Fields of the update mask.
 const (
 	maskPrimaryBranch = "primary_branch"
 	maskRepository    = "repository_url"
@@ -29,7 +29,7 @@ var maskPaths = []string{
 	maskPrimaryBranch, maskTags, maskManagedScan, maskDiffScan, maskDiffScan + ".enabled", maskFullScan, maskFullScan + ".enabled", maskRepository,
 }
 
-// UpdateProject changes what the mask names, or what is not empty when there is no mask.
+// UpdateProject changes the fields in the mask, or all non-empty fields if there is no mask.
 func (s *Projects) UpdateProject(ctx context.Context, r *projectsv1.UpdateProjectRequest) (*projectsv1.UpdateProjectResponse, error) {
 	mask := r.GetUpdateMask().GetPaths()
 	for _, path := range mask {
@@ -77,7 +77,7 @@ func (s *Projects) UpdateProject(ctx context.Context, r *projectsv1.UpdateProjec
 	return &projectsv1.UpdateProjectResponse{Project: out}, err
 }
 
-// named says whether a mask names a field, a field around it or one inside it; without a mask what is present counts.
+// named reports whether a mask contains a field, its parent or a child. Without a mask it returns present.
 func named(mask []string, field string, present bool) bool {
 	if len(mask) == 0 {
 		return present

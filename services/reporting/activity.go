@@ -7,14 +7,14 @@ import (
 	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// GetFindingsActivityReport counts what came into the backlog and what left it. All numbers of a bucket or a period add
-// up to the change of the backlog in it.
+// GetFindingsActivityReport counts the findings that entered and left the backlog. The counts of a bucket or period add
+// up to the change of the backlog.
 func (s *Reports) GetFindingsActivityReport(ctx context.Context, q *reportingv1.GetFindingsActivityReportRequest) (*reportingv1.GetFindingsActivityReportResponse, error) {
 	r, err := s.begin(ctx, q.GetFilters(), primary)
 	if err != nil {
 		return nil, err
 	}
-	// One more bucket in front is the period before.
+	// An extra first bucket is the previous period.
 	since := bound(r.period.Since)
 	moves := r.columns.Activity(&r.Filter, bound(r.period.Previous().Since), append([]uint32{min(since, r.now)}, r.ends()...))
 	out := &reportingv1.GetFindingsActivityReportResponse{}
@@ -49,7 +49,7 @@ func totals(m [columns.Moves]int32) *reportingv1.GetFindingsActivityReportRespon
 	}
 }
 
-// GetGuardrailsActivityReport tells what became of findings of pull requests.
+// GetGuardrailsActivityReport counts the outcomes of findings in pull requests.
 func (s *Reports) GetGuardrailsActivityReport(ctx context.Context, q *reportingv1.GetGuardrailsActivityReportRequest) (*reportingv1.GetGuardrailsActivityReportResponse, error) {
 	r, err := s.begin(ctx, q.GetFilters(), others)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Reports) GetGuardrailsActivityReport(ctx context.Context, q *reportingv
 	return out, nil
 }
 
-// GetGuardrailsAdoptionReport tells how many of these findings developers were shown.
+// GetGuardrailsAdoptionReport counts how many of these findings developers were shown.
 func (s *Reports) GetGuardrailsAdoptionReport(ctx context.Context, q *reportingv1.GetGuardrailsAdoptionReportRequest) (*reportingv1.GetGuardrailsAdoptionReportResponse, error) {
 	r, err := s.begin(ctx, q.GetFilters(), others)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// joined gives each finding its history; both come by ids. The transitions of a row are valid until the next.
+// joined joins findings with their histories, both sorted by id. The transitions of a row are valid until the next
+// call.
 func joined(rows *cursor[columns.Row], history *cursor[event]) func() (columns.Row, bool) {
 	var transitions []columns.Transition
 	return func() (columns.Row, bool) {
@@ -30,10 +31,10 @@ func joined(rows *cursor[columns.Row], history *cursor[event]) func() (columns.R
 	}
 }
 
-// cursor goes through rows that come in batches.
+// cursor iterates over rows that arrive in batches.
 type cursor[T any] struct {
 	batch []T
-	more  <-chan []T // nil when batch is all there is
+	more  <-chan []T // nil if batch is everything
 }
 
 func (c *cursor[T]) add(one T) error {
@@ -41,7 +42,7 @@ func (c *cursor[T]) add(one T) error {
 	return nil
 }
 
-// peek returns the next row; nil at the end.
+// peek returns the next row without consuming it; nil at the end.
 func (c *cursor[T]) peek() *T {
 	for len(c.batch) == 0 {
 		if c.more == nil {
@@ -56,10 +57,10 @@ func (c *cursor[T]) peek() *T {
 	return &c.batch[0]
 }
 
-// batchSize is how many rows one goroutine hands to another at a time.
+// batchSize is the number of rows passed between goroutines at a time.
 const batchSize = 4096
 
-// readBatches reads in a goroutine of the group, which has its error.
+// readBatches reads in a goroutine of the group, which receives its error.
 func readBatches[T any](ctx context.Context, group *errgroup.Group, read func(give func(T) error) error) *cursor[T] {
 	full := make(chan []T, 4)
 	group.Go(func() error {

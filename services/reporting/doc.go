@@ -1,2 +1,2 @@
-// Package reporting serves reports: how findings change over time, and what the malware firewall saw.
+// Package reporting serves reports: findings over time, and the malware firewall's checks.
 package reporting

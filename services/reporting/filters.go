@@ -20,25 +20,25 @@ import (
 	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// branches says which refs of a project a report looks at.
-type branches int
+// refScope selects the refs of a project for a report.
+type refScope int
 
 const (
-	// primary: the primary branch; all refs of a project that has none.
-	primary branches = iota
-	// others: what is not the primary branch; nothing of a project that has none.
+	// primary: the primary branch; all refs of a project without one.
+	primary refScope = iota
+	// others: refs other than the primary branch; none of a project without one.
 	others
 )
 
-// chosen is what the filters of a request choose.
+// chosen is the result of a request's filters.
 type chosen struct {
 	columns.Filter
 	projects map[int64]*ent.Project
 }
 
-// choose looks up what the filters name. Projects are read with the policies of the caller: what he does not see is not
-// chosen.
-func (s *Reports) choose(ctx context.Context, f *reportingv1.ReportFilters, refs branches, columnsOf *columns.Snapshot) (*chosen, error) {
+// choose looks up the filters' names. It reads projects with the caller's policies, so invisible projects are not
+// selected.
+func (s *Reports) choose(ctx context.Context, f *reportingv1.ReportFilters, refs refScope, columnsOf *columns.Snapshot) (*chosen, error) {
 	projects, err := s.projects(ctx, f)
 	if err != nil {
 		return nil, err
@@ -50,15 +50,15 @@ func (s *Reports) choose(ctx context.Context, f *reportingv1.ReportFilters, refs
 	c.Places = make([]bool, len(columnsOf.Places()))
 	for i, place := range columnsOf.Places() {
 		if p, ok := projects[place.Project]; ok {
-			c.Places[i] = counts(p, place.Ref, refs)
+			c.Places[i] = inScope(p, place.Ref, refs)
 		}
 	}
 	c.Attrs = attrsOf(f)
 	return c, nil
 }
 
-// counts reports whether a report looks at a ref of a project.
-func counts(p *ent.Project, ref string, refs branches) bool {
+// inScope reports whether a report includes a ref of a project.
+func inScope(p *ent.Project, ref string, refs refScope) bool {
 	branch := p.PrimaryBranch
 	if branch == "" {
 		branch = p.DefaultBranch
@@ -69,7 +69,7 @@ func counts(p *ent.Project, ref string, refs branches) bool {
 	return branch == "" || ref == branch
 }
 
-// projects returns those that the filters choose and the caller sees, by id. Archived ones do not count.
+// projects returns the projects that match the filters and that the caller may see, by id, without archived ones.
 func (s *Reports) projects(ctx context.Context, f *reportingv1.ReportFilters) (map[int64]*ent.Project, error) {
 	query := s.store.Reader.Project.Query().Where(project.ArchivedAtIsNil())
 	var named []predicate.Project
@@ -107,12 +107,12 @@ func (s *Reports) projects(ctx context.Context, f *reportingv1.ReportFilters) (m
 	return byID, nil
 }
 
-// inIDs limits projects to ids, however many.
+// inIDs filters projects by any number of ids.
 func inIDs(ids []int64) predicate.Project {
 	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(project.FieldID), ids)) }
 }
 
-// tagged returns the projects that carry any of the tags.
+// tagged returns the projects with at least one of the tags.
 func (s *Reports) tagged(ctx context.Context, names []string) ([]int64, error) {
 	tags, err := s.store.Reader.Tag.Query().Where(store.OneOf(tag.FieldName, names)).IDs(ctx)
 	if err != nil || len(tags) == 0 {
@@ -123,7 +123,7 @@ func (s *Reports) tagged(ctx context.Context, names []string) ([]int64, error) {
 	return ids, err
 }
 
-// ofTeams returns the projects of teams, named by id or name, and of the teams below them.
+// ofTeams returns the projects of teams, given by id or name, and of their subteams.
 func (s *Reports) ofTeams(ctx context.Context, names []string) ([]int64, error) {
 	teams, err := s.store.Reader.Team.Query().Select(team.FieldID, team.FieldName, team.FieldParentID).All(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *Reports) ofTeams(ctx context.Context, names []string) ([]int64, error) 
 	return projects, err
 }
 
-// rules says of each rule of the columns whether the filters choose it; nil when they choose all.
+// rules reports for each rule of the columns whether it matches the filters; nil means all.
 func (s *Reports) rules(ctx context.Context, f *reportingv1.ReportFilters, known []int64) ([]bool, error) {
 	var where []predicate.Rule
 	if names := f.GetRuleIds(); len(names) > 0 {
@@ -184,7 +184,7 @@ func (s *Reports) rules(ctx context.Context, f *reportingv1.ReportFilters, known
 	return list, nil
 }
 
-// numbers are the words that are ids.
+// numbers returns the words that are ids.
 func numbers(words []string) []int64 {
 	ids := []int64{}
 	for _, word := range words {
@@ -195,7 +195,7 @@ func numbers(words []string) []int64 {
 	return ids
 }
 
-// The words of the tables for those of the contract; "" stands for what is not known.
+// Maps from the contract's words to the tables'; "" stands for unknown.
 var (
 	confidences = map[reportingv1.FindingConfidence]string{
 		reportingv1.FindingConfidence_FINDING_CONFIDENCE_LOW: "low", reportingv1.FindingConfidence_FINDING_CONFIDENCE_MEDIUM: "medium",
@@ -226,7 +226,7 @@ var (
 	}
 )
 
-// given translates the words of a filter; UNSPECIFIED is none.
+// given translates the words of a filter and skips UNSPECIFIED.
 func given[W, T comparable](words []W, table map[W]T) []T {
 	var list []T
 	for _, word := range words {
@@ -237,7 +237,7 @@ func given[W, T comparable](words []W, table map[W]T) []T {
 	return list
 }
 
-// attrsOf says of each value of an Attr whether the filters choose it.
+// attrsOf reports for each value of an Attr whether it matches the filters.
 func attrsOf(f *reportingv1.ReportFilters) *[columns.Attrs]bool {
 	chosen := new([columns.Attrs]bool)
 	if impossible(f) {
@@ -259,18 +259,18 @@ func attrsOf(f *reportingv1.ReportFilters) *[columns.Attrs]bool {
 	return chosen
 }
 
-// either reports whether a filter without words, or with this one, chooses it.
+// either reports whether a filter is empty or contains the word.
 func either[T comparable](words []T, word T) bool {
 	return len(words) == 0 || slices.Contains(words, word)
 }
 
-// impossible reports whether the filters ask for what is known of no finding: all are UNKNOWN.
+// impossible reports whether the filters match no finding: all values are UNKNOWN.
 func impossible(f *reportingv1.ReportFilters) bool {
 	return onlyKnown(f.GetDeploymentStatuses(), reportingv1.DeploymentStatus_DEPLOYMENT_STATUS_UNKNOWN) ||
 		onlyKnown(f.GetPublicExposures(), reportingv1.PublicExposure_PUBLIC_EXPOSURE_UNKNOWN)
 }
 
-// onlyKnown reports whether there are words besides UNSPECIFIED (0), and unknown is none of them.
+// onlyKnown reports whether there are words besides UNSPECIFIED (0), and none of them is unknown.
 func onlyKnown[W ~int32](words []W, unknown W) bool {
 	return slices.ContainsFunc(words, func(w W) bool { return w != 0 }) && !slices.Contains(words, unknown)
 }

@@ -21,10 +21,10 @@ import (
 	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// defaultLimit is the page size of lists that name none.
+// defaultLimit is the default page size.
 const defaultLimit = 100
 
-// GetReportFindings lists the findings behind a number.
+// GetReportFindings lists the findings that a number counts.
 func (s *Reports) GetReportFindings(ctx context.Context, q *reportingv1.GetReportFindingsRequest) (*reportingv1.GetReportFindingsResponse, error) {
 	list := proto.CloneOf(q)
 	list.Cursor, list.Limit = "", 0
@@ -44,7 +44,7 @@ func (s *Reports) GetReportFindings(ctx context.Context, q *reportingv1.GetRepor
 	if err != nil {
 		return nil, err
 	}
-	condition, err := r.behind(q)
+	condition, err := r.findingsCondition(q)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (s *Reports) GetReportFindings(ctx context.Context, q *reportingv1.GetRepor
 	return out, err
 }
 
-// countAbove counts the first ids of a descending list that are not below an id.
+// countAbove counts the ids of a descending list that are at least id.
 func countAbove(ids []int64, id int64) int {
 	n, found := slices.BinarySearchFunc(ids, id, func(a, b int64) int { return cmp.Compare(b, a) })
 	if found {
@@ -84,8 +84,8 @@ func countAbove(ids []int64, id int64) int {
 	return n
 }
 
-// behind is the condition of the findings behind a number.
-func (r *report) behind(q *reportingv1.GetReportFindingsRequest) (func(columns.Record) bool, error) {
+// findingsCondition is the condition of the findings that a number counts.
+func (r *report) findingsCondition(q *reportingv1.GetReportFindingsRequest) (func(columns.Record) bool, error) {
 	since, until, err := r.span(q)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (r *report) behind(q *reportingv1.GetReportFindingsRequest) (func(columns.R
 	}
 }
 
-// span is the time of the bucket that the request names, or of the whole period.
+// span is the time of the requested bucket, or of the whole period.
 func (r *report) span(q *reportingv1.GetReportFindingsRequest) (since, until uint32, err error) {
 	if q.GetBucketStart() == nil {
 		return bound(r.period.Since), r.end(), nil
@@ -124,7 +124,7 @@ func (r *report) span(q *reportingv1.GetReportFindingsRequest) (since, until uin
 	start := q.GetBucketStart().AsTime().Truncate(time.Microsecond)
 	n := slices.IndexFunc(r.buckets, func(b bucket.Period) bool { return b.Since.Equal(start) })
 	if n < 0 && q.GetFilters().GetTimePeriod().GetSince() == nil && bucket.Next(start, r.size).Equal(bucket.Next(r.period.Since, r.size)) {
-		n = 0 // the period moves with the clock, so the report from which the caller has it began a moment earlier
+		n = 0 // the period moves with the clock: the caller has the bucket from a report that began slightly earlier
 	}
 	if n < 0 {
 		return 0, 0, apierr.InvalidArgument("bucketStart", "bucketStart: got %s, want the begin of a bucket of the report", start.Format(time.RFC3339))
@@ -132,14 +132,15 @@ func (r *report) span(q *reportingv1.GetReportFindingsRequest) (since, until uin
 	return bound(r.buckets[n].Since), r.ends()[n], nil
 }
 
-// moved is the condition that a finding came into the backlog or left it in one of several ways; in any without ways.
+// moved is the condition that a finding entered or left the backlog in one of several ways; in any way if none is
+// given.
 func moved(since, until uint32, ways ...columns.Move) func(columns.Record) bool {
 	return func(record columns.Record) bool {
 		return record.Moved(since, until, func(m columns.Move) bool { return either(ways, m) })
 	}
 }
 
-// The words of a request. States that are not in a table choose all.
+// Words of a request. States that are not in a table select everything.
 var (
 	movesTo = map[reportingv1.AggregateIssueState][]columns.Move{
 		reportingv1.AggregateIssueState_AGGREGATE_ISSUE_STATE_OPEN:                      {columns.Opened},
@@ -167,8 +168,8 @@ var (
 	}
 )
 
-// decidedAt is the condition of findings that were ignored in the place that the request names; ok is false for
-// requests that name none.
+// decidedAt is the condition of findings that were ignored in the requested place; ok is false for requests without
+// one.
 func decidedAt(q *reportingv1.GetReportFindingsRequest) (where predicate.Finding, ok bool) {
 	switch q.GetReportType() {
 	case reportingv1.ReportType_REPORT_TYPE_TOTAL_IGNORED, reportingv1.ReportType_REPORT_TYPE_BACKLOG_ACTIVITY:
@@ -184,7 +185,7 @@ func decidedAt(q *reportingv1.GetReportFindingsRequest) (where predicate.Finding
 	return nil, false
 }
 
-// decided keeps the findings that meet a condition now.
+// decided keeps the findings that currently match a condition.
 func (s *Reports) decided(ctx context.Context, list *columns.Selection, where predicate.Finding) (*columns.Selection, error) {
 	rows, err := s.store.Reader.Finding.Query().Where(store.WithIDs[predicate.Finding](list.IDs), where).Order(ent.Desc(finding.FieldID)).
 		Select(finding.FieldID, finding.FieldIssueType).All(ctx)

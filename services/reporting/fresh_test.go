@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// severities of the backlog at the end of the report of may: low, medium, high, critical.
+// severities returns the backlog at the end of the report of may: low, medium, high, critical.
 func (w *world) severities() string {
 	w.t.Helper()
 	var got struct {
@@ -22,7 +22,7 @@ func (w *world) severities() string {
 	return fmt.Sprint(got.Buckets[len(got.Buckets)-1])
 }
 
-// What changes after the columns were read is in the next report: findings with every event, all else at once.
+// Changes after a report are in the next one: changes of findings with each event, others at once.
 func TestReportsAreFresh(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -67,7 +67,7 @@ func TestReportsAreFresh(t *testing.T) {
 	})
 }
 
-// A project that gets another name, tag or team is found by it in the next report.
+// The next report finds a project by its new name, tag or team.
 func TestProjectsAreLookedUp(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -101,7 +101,7 @@ func result(line int, level string) string {
 	return fmt.Sprintf(`{"ruleId":"G101","level":%q,"message":{"text":"Hardcoded credential"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"a%d.go"},"region":{"startLine":%d,"snippet":{"text":"password := load%d()"}}}}]}`, level, line, line, line)
 }
 
-// Uploads and triage through the API: what reports say now, and that the past stays as it was.
+// Uploads and triage through the API change the current numbers, and not the past.
 func TestReportsOfUploads(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -138,8 +138,8 @@ func TestReportsOfUploads(t *testing.T) {
 	})
 }
 
-// A transaction that commits after another, with lower ids, is not lost: neither when the columns were read between
-// them, nor when they were built while it was open.
+// A transaction that commits after another one with higher ids is not lost: neither if the columns were read between
+// the two, nor if they were built while it was open.
 func TestOverlappingTransactions(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -185,7 +185,7 @@ func TestOverlappingTransactions(t *testing.T) {
 	})
 }
 
-// A transaction may be open whose number is above all that have ended, and PostgreSQL does not tell.
+// An open transaction may have a number above all ended ones, which PostgreSQL does not report.
 func TestNewestTransactionStaysOpen(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -201,7 +201,7 @@ func TestNewestTransactionStaysOpen(t *testing.T) {
 		ended := map[string]chan error{"older": make(chan error, 1), "newer": make(chan error, 1)}
 		go func() {
 			ended["older"] <- s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
-				err := tx.Setting.Create().SetName("of the older one").SetValue([]byte("x")).Exec(ctx) // which gives it its number
+				err := tx.Setting.Create().SetName("of the older one").SetValue([]byte("x")).Exec(ctx) // assigns its number
 				close(begun)
 				<-older
 				return errors.Join(err, w.store(ctx, tx, critical()))

@@ -7,7 +7,7 @@ import (
 	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// GetFindingsFunnelReport narrows the findings open at the end of the period down to those to look at first.
+// GetFindingsFunnelReport narrows the open findings at the end of the period to the most urgent ones.
 func (s *Reports) GetFindingsFunnelReport(ctx context.Context, q *reportingv1.GetFindingsFunnelReportRequest) (*reportingv1.GetFindingsFunnelReportResponse, error) {
 	r, err := s.begin(ctx, q.GetFilters(), primary)
 	if err != nil {
@@ -38,8 +38,8 @@ func (s *Reports) GetFindingsFunnelReport(ctx context.Context, q *reportingv1.Ge
 	return out, nil
 }
 
-// exploitable reports whether nothing says that a finding is harmless, and whether it is severe and something says that
-// it is not harmless.
+// exploitable reports whether a finding may be exploitable (nothing says it is harmless), and whether it is urgent:
+// severe, with evidence that it is exploitable.
 func exploitable(a columns.Attr) (possible, urgent bool) {
 	words := a.Words()
 	known := words.Verdict == "true_positive"

@@ -13,39 +13,40 @@ import (
 	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// loader reads columns of one deployment. Its statements are not ent's: a million rows are read for one number. So no
-// policy covers them, and each names the deployment; what a caller may see is decided when columns are filtered.
+// loader reads the columns of one deployment. It uses plain SQL instead of ent, because it reads a million rows for one
+// number. No tenant policy applies, so each statement names the deployment. Filters apply the caller's visibility
+// later.
 type loader struct {
 	store        *store.Store
 	deploymentID int64
 }
 
-// attrs is the expression that packs what findings are told apart by.
+// attrs is the SQL expression that packs a finding's attributes.
 var attrs = columns.AttrSQL()
 
-// row is a finding as it is read, without its history.
+// row is a finding without its history.
 type row struct {
 	id, project, rule int64
 	ref               sql.RawBytes
 	attr              columns.Attr
 }
 
-// transition is the expression that packs what happened to a finding, and when.
+// transition is the SQL expression that packs a status change and its time.
 var transition = columns.TransitionSQL()
 
-// event is a change of status as it is read.
+// event is a status change.
 type event struct {
 	finding int64
 	columns.Transition
 }
 
-// all reads every finding with its history into a new snapshot: findings and events at the same time.
+// all reads all findings and their histories into a new snapshot, both concurrently.
 func (l loader) all(ctx context.Context, table *columns.Table) (*columns.Snapshot, error) {
 	reading, readCtx := errgroup.WithContext(ctx)
 	rows := readBatches(readCtx, reading, func(give func(columns.Row) error) error { return l.allFindings(readCtx, table, give) })
 	history := readBatches(readCtx, reading, func(give func(event) error) error { return l.allEvents(readCtx, give) })
 	snapshot := table.Build(joined(rows, history))
-	for history.peek() != nil { // of findings that came after the last one that was read: they are read again
+	for history.peek() != nil { // events of findings inserted after the last one read: they are read again
 		history.batch = nil
 	}
 	return snapshot, reading.Wait()
@@ -65,7 +66,7 @@ func (l loader) allEvents(ctx context.Context, give func(event) error) error {
 	return l.packedEvents(ctx, give)
 }
 
-// some reads findings with their history by ids.
+// some reads findings with their histories by id.
 func (l loader) some(ctx context.Context, table *columns.Table, ids []int64) (found []columns.Row, err error) {
 	in, idArgs := l.store.InIDs(ids)
 	var rows cursor[columns.Row]
@@ -99,7 +100,7 @@ func (l loader) findings(ctx context.Context, table *columns.Table, condition st
 		if err := rows.Scan(&r.id, &r.project, &r.rule, &r.ref, &r.attr); err != nil {
 			return err
 		}
-		// Neighbours are of one scan mostly.
+		// Consecutive rows are mostly of one scan.
 		if !known || r.project != project || !bytes.Equal(r.ref, ref) {
 			project, ref = r.project, bytes.Clone(r.ref)
 			place = table.Place(project, string(ref))
@@ -130,22 +131,22 @@ func (l loader) events(ctx context.Context, condition string, args []any, give f
 	return rows.Err()
 }
 
-// query runs a statement whose first parameter is the deployment.
+// query runs a statement with the deployment as its first parameter.
 func (l loader) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	args = append([]any{l.deploymentID}, args...)
 	reader, _ := l.store.DB()
 	return reader.QueryContext(ctx, l.store.Placeholders(query), args...)
 }
 
-// changed is an event that may not be part of a snapshot yet.
+// changed is an event that the snapshot may not contain yet.
 type changed struct{ id, finding int64 }
 
-// since reads the events of the deployment with higher ids.
+// since reads the deployment's events with higher ids.
 func (l loader) since(ctx context.Context, id int64) (list []changed, err error) {
 	reader, _ := l.store.DB()
-	// By the primary key, across tenants: no index has the deployment and then the id, and the new events of all
-	// deployments, at most farBehind or as many as the snapshot has findings, are fewer than all of one. The sum keeps the
-	// planner from an index by deployment.
+	// Scan the primary key across tenants: no index has the deployment and then the id. The new events of all deployments,
+	// at most rebuildThreshold or the number of findings in the snapshot, are fewer than all events of one. The sum keeps
+	// the planner from using an index by deployment.
 	query := l.store.Placeholders("SELECT id, finding_id FROM finding_events WHERE id > ? AND deployment_id + 0 = ?")
 	rows, err := reader.QueryContext(ctx, query, id, l.deploymentID)
 	if err != nil {
@@ -162,7 +163,7 @@ func (l loader) since(ctx context.Context, id int64) (list []changed, err error)
 	return list, rows.Err()
 }
 
-// count is the number of events of the deployment with ids up to one.
+// count is the number of the deployment's events with ids up to highest.
 func (l loader) count(ctx context.Context, highest int64) (n int64, err error) {
 	reader, _ := l.store.DB()
 	query := l.store.Placeholders("SELECT COUNT(*) FROM finding_events WHERE deployment_id = ? AND id <= ?")
@@ -172,5 +173,5 @@ func (l loader) count(ctx context.Context, highest int64) (n int64, err error) {
 	return n, nil
 }
 
-// seconds converts the microseconds of tables; columns hold times from 1970 to 2106.
+// seconds converts the tables' microseconds. Columns hold times from 1970 to 2106.
 func seconds(micros int64) uint32 { return uint32(max(0, min(micros/1_000_000, 1<<32-1))) }

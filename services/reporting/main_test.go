@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/supplychain"
 )
 
-// TestMain names the domains that these tests call.
+// TestMain registers the domains that these tests call.
 func TestMain(m *testing.M) {
 	apitest.Main(m, supplychain.Register, reporting.Register, projects.Register, scans.Register, findings.Register, notifications.Register)
 }

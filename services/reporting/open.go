@@ -11,8 +11,7 @@ import (
 	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// bucketsOf is a report by time: figures counts for each group and end of a bucket, and bucket writes the numbers of
-// the groups.
+// bucketsOf builds a report over time: figures counts per group and bucket end, and bucket formats the counts.
 func bucketsOf[B any](
 	ctx context.Context, s *Reports, filters *reportingv1.ReportFilters, by *columns.Grouping,
 	figures func(*columns.Snapshot, *columns.Filter, *columns.Grouping, []uint32) [][]int32,
@@ -65,7 +64,7 @@ func (s *Reports) GetBacklogBySeverityReport(ctx context.Context, q *reportingv1
 	return &reportingv1.GetBacklogBySeverityReportResponse{Buckets: buckets}, err
 }
 
-// GetBacklogByRuleReport counts open findings by rule. Rules of several tools with one name count together.
+// GetBacklogByRuleReport counts open findings by rule. Rules of several tools with the same name count together.
 func (s *Reports) GetBacklogByRuleReport(ctx context.Context, q *reportingv1.GetBacklogByRuleReportRequest) (*reportingv1.GetBacklogByRuleReportResponse, error) {
 	r, err := s.begin(ctx, q.GetFilters(), primary)
 	if err != nil {
@@ -94,7 +93,7 @@ func (s *Reports) GetBacklogByRuleReport(ctx context.Context, q *reportingv1.Get
 	return out, nil
 }
 
-// ruleNames returns the names of the rules that had open findings.
+// ruleNames returns the names of the rules with open findings.
 func (s *Reports) ruleNames(ctx context.Context, rules []int64, open [][]int32) (map[int64]string, error) {
 	var ids []int64
 	for i, id := range rules {
@@ -146,7 +145,7 @@ func (s *Reports) GetFindingsByProjectAndSeverityReport(ctx context.Context, q *
 	return out, nil
 }
 
-// byProject gives, for each project with open findings at the end of the period, their numbers by group.
+// byProject yields the counts by group of each project with open findings at the end of the period.
 func (r *report) byProject(by *columns.Grouping, give func(name string, open []int32)) {
 	numberOf := map[int64]int{}
 	var names []string

@@ -11,36 +11,35 @@ import (
 	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// SQLite is a library: to go to the next row, and to fetch it, takes several times as long as to read it from an index.
-// So what is read of all findings comes packed, packedIDs of them in one row: numbers as a list, refs as JSON, since a
-// ref may hold whatever would divide a list.
+// In SQLite, which is a library, stepping to and fetching a row takes several times as long as reading it from an
+// index. So reads of all findings are packed, packedIDs of them in one row: numbers as a list, and refs as JSON,
+// because a ref may contain any separator.
 
-// packedIDs is how many ids a row stands for.
+// packedIDs is the number of ids per row.
 const (
 	packedIDs  = 1 << packedBits
 	packedBits = 10
 )
 
-// beginnings is the table expression of the ids at which rows begin. It leaps over ids that the deployment does not
-// have.
-func beginnings(table, id string) string {
+// firstIDs is the table expression of the first ids of the rows. It skips ids that the deployment does not have.
+func firstIDs(table, id string) string {
 	return fmt.Sprintf(`WITH RECURSIVE part(b) AS (SELECT MIN(%[2]s) FROM %[1]s WHERE deployment_id = ?1 UNION ALL
 		SELECT (SELECT MIN(%[2]s) FROM %[1]s WHERE deployment_id = ?1 AND %[2]s >= part.b + %[3]d) FROM part WHERE part.b IS NOT NULL) `, table, id, packedIDs)
 }
 
-// The order of what is aggregated is that of the inner SELECT.
+// Aggregates keep the order of the inner SELECT.
 var (
-	packedFindings = beginnings("findings", "id") + fmt.Sprintf(`SELECT b, (
+	packedFindings = firstIDs("findings", "id") + fmt.Sprintf(`SELECT b, (
 		SELECT group_concat(packed) || char(10) || group_concat(project_id) || char(10) || json_group_array(ref) FROM (
 			SELECT (rule_id * %[2]d + %[1]s) * %[3]d + id - b AS packed, project_id, ref FROM findings
 			WHERE deployment_id = ?1 AND id >= b AND id < b + %[3]d ORDER BY id)) FROM part WHERE b IS NOT NULL`, attrs, columns.Attrs, packedIDs)
-	packedEvents = beginnings("finding_events", "finding_id") + fmt.Sprintf(`SELECT b, (
+	packedEvents = firstIDs("finding_events", "finding_id") + fmt.Sprintf(`SELECT b, (
 		SELECT group_concat(packed) FROM (
 			SELECT (%[1]s) * %[2]d + finding_id - b AS packed FROM finding_events
 			WHERE deployment_id = ?1 AND finding_id >= b AND finding_id < b + %[2]d ORDER BY finding_id, id)) FROM part WHERE b IS NOT NULL`, transition, packedIDs)
 )
 
-// packed gives the rows of a statement to unpack.
+// packed passes the rows of a statement to unpack.
 func (l loader) packed(ctx context.Context, query string, unpack func(base int64, text string) error) error {
 	rows, err := l.query(ctx, query, "")
 	if err != nil {
@@ -60,10 +59,10 @@ func (l loader) packed(ctx context.Context, query string, unpack func(base int64
 	return rows.Err()
 }
 
-// errPacked is of a list that is shorter or longer than the one beside it.
+// errPacked: a list has another length than the parallel one.
 var errPacked = errors.New("lists of different lengths")
 
-// packedFindings reads all findings like findings.
+// packedFindings reads all findings, like findings.
 func (l loader) packedFindings(ctx context.Context, table *columns.Table, give func(columns.Row) error) error {
 	err := l.packed(ctx, packedFindings, func(base int64, text string) error {
 		packed, text, _ := strings.Cut(text, "\n")
@@ -108,7 +107,7 @@ func (l loader) packedFindings(ctx context.Context, table *columns.Table, give f
 	return nil
 }
 
-// packedEvents reads all events like events.
+// packedEvents reads all events, like events.
 func (l loader) packedEvents(ctx context.Context, give func(event) error) error {
 	err := l.packed(ctx, packedEvents, func(base int64, text string) error {
 		for text != "" {
@@ -129,7 +128,7 @@ func (l loader) packedEvents(ctx context.Context, give func(event) error) error 
 	return nil
 }
 
-// number reads the first number of a list.
+// number parses the first number of a list.
 func number(list string) (n int64, rest string, err error) {
 	i := 0
 	for ; i < len(list) && i < 18 && '0' <= list[i] && list[i] <= '9'; i++ {
@@ -146,14 +145,14 @@ func number(list string) (n int64, rest string, err error) {
 	return n, rest, err
 }
 
-// refList reads refs from the rest of a JSON array.
+// refList parses refs from the rest of a JSON array.
 type refList struct {
 	rest string
-	raw  string // the one before, as it is written
-	ref  string // the one before
+	raw  string // the previous one in JSON
+	ref  string // the previous one
 }
 
-// next reads the next ref; same says that it is the one before.
+// next parses the next ref; same reports that it equals the previous one.
 func (l *refList) next() (same bool, err error) {
 	if same = l.raw != "" && strings.HasPrefix(l.rest, l.raw); !same {
 		end := 1
@@ -174,6 +173,6 @@ func (l *refList) next() (same bool, err error) {
 	if l.rest == "" {
 		return false, errPacked
 	}
-	l.rest = l.rest[1:] // a comma, or the bracket
+	l.rest = l.rest[1:] // a comma or the closing bracket
 	return same, nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// What is read packed is what is read row by row: with refs of all characters, ids far apart, and many events.
+// Packed reads equal reads by row: with refs of all characters, ids far apart, and many events.
 func TestPackedRows(t *testing.T) {
 	st := openEmpty(t)
 	_, writer := st.DB()
@@ -57,7 +57,7 @@ func TestPackedRows(t *testing.T) {
 	}
 }
 
-// A list that is cut off is an error, not fewer findings.
+// A truncated list is an error.
 func TestPackedListsAreWhole(t *testing.T) {
 	for _, list := range []string{"", `"a`, `"a\"`, `"a"`, "1]"} {
 		refs := refList{rest: list}

@@ -20,13 +20,13 @@ import (
 	"github.com/palisade/palisade/services/reporting/bucket"
 )
 
-// enums reports whether a filter of enum words is empty, or has the word for one of the tables.
+// enums reports whether a filter of enum words is empty or contains the table's word.
 func enums[E fmt.Stringer](wanted []E, prefix, have string) bool {
 	return len(wanted) == 0 || slices.ContainsFunc(wanted, func(w E) bool { return w.String() == prefix+strings.ToUpper(have) })
 }
 
-// Every report equals the reference, however findings came to be where they are and whatever the filters are. The store
-// grows from check to check, so that most snapshots are earlier ones that were advanced.
+// Each report equals the reference for any history and any filters. The store grows between checks, so that most
+// snapshots are updated ones.
 func TestReportsEqualTheReference(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -55,7 +55,7 @@ func TestReportsEqualTheReference(t *testing.T) {
 
 var statuses = []string{"open", "open", "reviewing", "fixing", "ignored", "provisionally_ignored", "fixed", "removed"}
 
-// drawFacts makes new findings with histories, and goes on with those of stored ones.
+// drawFacts generates new findings with histories, and extends the histories of stored ones.
 func drawFacts(rt *rapid.T, w *world) []*fact {
 	var facts []*fact
 	if rapid.Bool().Draw(rt, "change stored ones") {
@@ -84,7 +84,7 @@ func drawFacts(rt *rapid.T, w *world) []*fact {
 	return facts
 }
 
-// drawChanges makes a history from a time on; some changes are in the same second, some clocks go back a little.
+// drawChanges generates a history from a time on. Some changes share a second; some clocks go back slightly.
 func drawChanges(rt *rapid.T, at int64) []change {
 	list := []change{{at, pick(rt, "first", statuses...)}}
 	for range rapid.IntRange(0, 4).Draw(rt, "changes") {
@@ -94,7 +94,7 @@ func drawChanges(rt *rapid.T, at int64) []change {
 	return list
 }
 
-// drawTime is at or near midnight often.
+// drawTime is often at or near midnight.
 func drawTime(rt *rapid.T, days int) int64 {
 	at := monday.AddDate(0, 0, rapid.IntRange(0, days).Draw(rt, "day"))
 	return at.UnixMicro() + rapid.SampledFrom([]int64{0, -1, 1, 500_000, 12*3_600_000_000 + 1, 20 * 3_600_000_000}).Draw(rt, "time of day")
@@ -104,7 +104,7 @@ func pick(rt *rapid.T, what string, words ...string) string {
 	return rapid.SampledFrom(words).Draw(rt, what)
 }
 
-// some draws a list that is empty mostly.
+// some draws a list that is usually empty.
 func some[T any](rt *rapid.T, what string, of ...T) []T {
 	if rapid.IntRange(0, 5).Draw(rt, "filter "+what) > 0 {
 		return nil
@@ -135,7 +135,7 @@ func drawFilters(rt *rapid.T, w *world) *reportingv1.ReportFilters {
 	}
 }
 
-// call asks for a report and compares it.
+// call requests a report and compares it.
 func call[Q, A proto.Message](rt *rapid.T, ctx context.Context, method func(context.Context, Q, ...grpc.CallOption) (A, error), q Q, want A) {
 	got, err := method(ctx, q)
 	if err != nil {
@@ -264,7 +264,7 @@ func compareGuardrails(rt *rapid.T, ctx context.Context, c reportingv1.ReportsSe
 	call(rt, ctx, c.GetGuardrailsAdoptionReport, &reportingv1.GetGuardrailsAdoptionReportRequest{DeploymentId: id, Filters: r.filters}, adoption)
 }
 
-// compareFindings walks a list of findings behind one number.
+// compareFindings pages through the findings that one number counts.
 func compareFindings(rt *rapid.T, ctx context.Context, c reportingv1.ReportsServiceClient, id int64, r *reference) {
 	b := rapid.SampledFrom(r.buckets).Draw(rt, "bucket of the list")
 	kind := rapid.IntRange(1, 8).Draw(rt, "report type")

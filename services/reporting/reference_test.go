@@ -20,13 +20,13 @@ import (
 	"github.com/palisade/palisade/services/reporting/bucket"
 )
 
-// reference computes reports as they are defined: finding by finding, event by event, bucket by bucket.
+// reference computes reports by definition: for each finding, event and bucket.
 type reference struct {
 	filters  *reportingv1.ReportFilters
 	projects map[int64]*ent.Project
 	rules    map[int64]*ent.Rule
 	tags     map[int64][]string // by project
-	teams    map[int64][]string // names and ids of the teams of a project, and of those above
+	teams    map[int64][]string // names and ids of a project's teams and their parents
 	findings []replay
 	period   bucket.Period
 	buckets  []bucket.Period
@@ -72,7 +72,7 @@ func (r *reference) readFindings(ctx context.Context, db *ent.Client, deployment
 	for _, e := range db.FindingEvent.Query().Where(findingevent.DeploymentID(deploymentID)).Order(ent.Asc(findingevent.FieldID)).AllX(ctx) {
 		at := e.At
 		if list := events[e.FindingID]; len(list) > 0 {
-			at = max(at, list[len(list)-1].at) // clocks differ: the order counts
+			at = max(at, list[len(list)-1].at) // clocks differ: the order of events counts
 		}
 		events[e.FindingID] = append(events[e.FindingID], change{at, e.ToStatus})
 	}
@@ -95,7 +95,7 @@ func (f replay) at(end time.Time) (status string) {
 	return status
 }
 
-// age is how many days a finding that is open at a time has been.
+// age is the age in days of a finding that is open at a time.
 func (f replay) age(end time.Time) int {
 	var opened int64
 	before := ""
@@ -121,7 +121,7 @@ func word(s *string) string {
 	return *s
 }
 
-// chosen reports whether the filters choose a finding and the report looks at its ref.
+// chosen reports whether a finding matches the filters and its ref is part of the report.
 func (r *reference) chosen(f replay, pulls bool) bool {
 	p := r.projects[f.ProjectID]
 	if p == nil || p.ArchivedAt != nil {
@@ -159,7 +159,7 @@ func (r *reference) chosen(f replay, pulls bool) bool {
 		enums(q.GetDeploymentStatuses(), "DEPLOYMENT_STATUS_", "UNKNOWN") && enums(q.GetPublicExposures(), "PUBLIC_EXPOSURE_", "UNKNOWN")
 }
 
-// each calls fn with every chosen finding.
+// each calls fn for each matching finding.
 func (r *reference) each(pulls bool, fn func(replay)) {
 	for _, f := range r.findings {
 		if r.chosen(f, pulls) {
@@ -201,7 +201,7 @@ func (r *reference) backlog(group func(replay) string) []map[string]int32 {
 	return list
 }
 
-// moves counts, by kind, what came into the backlog and left it in a period.
+// moves counts the moves of a period by kind.
 func (r *reference) moves(p bucket.Period) map[string]int32 {
 	n := map[string]int32{}
 	r.each(false, func(f replay) {
@@ -228,7 +228,7 @@ func (f replay) moves(p bucket.Period) map[string]int32 {
 	return n
 }
 
-// appeared counts what became of the findings of pull requests that appeared in a bucket.
+// appeared counts the outcomes of pull request findings that appeared in a bucket.
 func (r *reference) appeared(p bucket.Period) map[string]int32 {
 	n := map[string]int32{}
 	r.each(true, func(f replay) {

@@ -15,30 +15,30 @@ import (
 	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// Reports is the service group "reporting" but for the malware firewall.
+// Reports is the service group "reporting", except the malware firewall.
 type Reports struct {
 	reportingv1.UnimplementedReportsServiceServer
 	store     *store.Store
 	snapshots *Snapshots
 }
 
-// NewReports serves reports from the store; cache is how many bytes of columns are kept.
+// NewReports serves reports from the store. cache is the size of the snapshot cache in bytes.
 func NewReports(st *store.Store, cache int64) *Reports {
 	return &Reports{store: st, snapshots: NewSnapshots(st, cache)}
 }
 
-// report is what all reports begin with.
+// report is the common part of all reports.
 type report struct {
 	*chosen
 	columns *columns.Snapshot
 	period  bucket.Period
 	size    bucket.Size
 	buckets []bucket.Period
-	now     uint32 // what has happened by now is before it
+	now     uint32 // everything until now is before it
 }
 
-// begin reads a request.
-func (s *Reports) begin(ctx context.Context, f *reportingv1.ReportFilters, refs branches) (*report, error) {
+// begin parses a request.
+func (s *Reports) begin(ctx context.Context, f *reportingv1.ReportFilters, refs refScope) (*report, error) {
 	now := time.Now()
 	r := &report{now: seconds(now.UnixMicro()) + 1}
 	var err error
@@ -65,7 +65,7 @@ func (s *Reports) begin(ctx context.Context, f *reportingv1.ReportFilters, refs 
 	return r, err
 }
 
-// timeOf is the zero time for a timestamp that is absent.
+// timeOf returns the zero time for an absent timestamp.
 func timeOf(t *timestamppb.Timestamp) time.Time {
 	if t == nil {
 		return time.Time{}
@@ -73,10 +73,10 @@ func timeOf(t *timestamppb.Timestamp) time.Time {
 	return t.AsTime()
 }
 
-// bound is the second from which on things are not before a time. Columns know no parts of seconds.
+// bound rounds a time up to seconds, the precision of columns.
 func bound(t time.Time) uint32 { return seconds(t.UnixMicro() + 999_999) }
 
-// ends are those of the buckets; those that are not over end now.
+// ends returns the ends of the buckets, at most now.
 func (r *report) ends() []uint32 {
 	ends := make([]uint32, len(r.buckets))
 	for i, b := range r.buckets {
@@ -85,7 +85,7 @@ func (r *report) ends() []uint32 {
 	return ends
 }
 
-// end is that of the period, or now.
+// end is the end of the period, at most now.
 func (r *report) end() uint32 { return min(bound(r.period.Until), r.now) }
 
 func (r *report) timePeriod(i int) *reportingv1.TimePeriod {
@@ -103,7 +103,7 @@ var bySeverity = sync.OnceValue(func() *columns.Grouping {
 	return grouping(4, func(a columns.Attr) int32 { return int32(a.Severity()) - 1 })
 })
 
-// grouping makes a grouping by Attr. What belongs to no group is left out, whatever is added for its place.
+// grouping groups by Attr. A finding without a group is excluded, whatever its place adds.
 func grouping(groups int, of func(columns.Attr) int32) *columns.Grouping {
 	const outside = -1 << 30
 	table := new([columns.Attrs]int32)

@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// reports are the paths behind /api/reporting/{deploymentId}, with a name for golden files.
+// reports maps golden file names to paths below /api/reporting/{deploymentId}.
 var reports = map[string]string{
 	"median_age_by_product": "reports/median-open-age/by-product", "median_age_by_severity": "reports/median-open-age/by-severity",
 	"backlog_by_product": "reports/backlog/by-product", "backlog_by_rule": "reports/backlog/by-rule", "backlog_by_severity": "reports/backlog/by-severity",
@@ -26,7 +26,7 @@ func path(of apitest.Tenant, report string) string {
 	return fmt.Sprintf("/api/reporting/%d/%s", of.DeploymentID, report)
 }
 
-// newAcme is a deployment of two projects whose numbers can be counted by hand.
+// newAcme is a deployment of two projects with numbers small enough to count by hand.
 func newAcme(t testing.TB, s *apitest.Server, of apitest.Tenant) *world {
 	t.Helper()
 	w := newWorld(t, s, of)
@@ -48,7 +48,7 @@ func newAcme(t testing.TB, s *apitest.Server, of apitest.Tenant) *world {
 	return w
 }
 
-// may is three weeks and a day by the week.
+// may is three weeks and a day, by week.
 const may = `{"filters":{"timePeriod":{"since":"2026-05-04T00:00:00Z","until":"2026-05-26T00:00:00Z"},"timeBucketSize":"TIME_BUCKET_SIZE_WEEK"}}`
 
 func TestGoldenReports(t *testing.T) {
@@ -81,8 +81,8 @@ func TestGoldenReports(t *testing.T) {
 	})
 }
 
-// The medians of newAcme, by hand: code is open since 3 days before the period, since day 0 (until day 5, again from
-// day 12), since day 2 (until day 20), since day 9; sca since 10 days and 12 hours before.
+// The medians of newAcme by hand. Code is open since 3 days before the period; since day 0 (until day 5, again from day
+// 12); since day 2 (until day 20); since day 9. SCA is open since 10 days and 12 hours before.
 func TestMedianByHand(t *testing.T) {
 	s := apitest.Start(t, nil)
 	newAcme(t, s, s.Tenant)
@@ -108,7 +108,7 @@ func read(t testing.TB, s *apitest.Server, token, path, body string, into any) {
 	}
 }
 
-// Without a period a report covers the last 30 days, by the day.
+// The default period is the last 30 days, by day.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -122,7 +122,7 @@ func TestDefaults(t *testing.T) {
 				t.Errorf("%s: %d buckets: %v", body, n, got.Buckets)
 			}
 		}
-		// Buckets that are not over end now.
+		// Open buckets end now.
 		read(t, s, s.Token, path(s.Tenant, reports["backlog_by_product"]),
 			`{"filters":{"timePeriod":{"since":"2026-05-01T00:00:00Z","until":"2056-05-01T00:00:00Z"},"timeBucketSize":"TIME_BUCKET_SIZE_MONTH"}}`, &got)
 		if n := len(got.Buckets); n != 360 || fmt.Sprint(got.Buckets[359]) != "{3 1 0}" {
@@ -131,8 +131,7 @@ func TestDefaults(t *testing.T) {
 	})
 }
 
-// The first bucket of the last 30 days begins with them, so a moment later than in the report that was read: it is the
-// same.
+// The first bucket of the last 30 days begins slightly later than in the previous report: it counts as the same bucket.
 func TestFindingsOfTheFirstBucket(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -202,7 +201,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// Another tenant's deployment cannot be told from one that does not exist, and his findings count nowhere.
+// Another tenant's deployment looks like a missing one, and its findings count nowhere.
 func TestOtherTenant(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -227,7 +226,7 @@ func TestOtherTenant(t *testing.T) {
 	})
 }
 
-// Whoever is limited to teams gets the numbers of their projects, whatever he filters by.
+// A caller limited to teams gets the numbers of their projects, with any filter.
 func TestTeamsLimitReports(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

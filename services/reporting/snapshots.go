@@ -11,13 +11,12 @@ import (
 	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// Snapshots keep the columns of the deployments whose reports were asked for lately, and bring them up to date with the
-// events since.
+// Snapshots caches the columns of recently requested deployments, and updates them with new events.
 //
-// Every change of what a finding is told apart by makes an event: scans record what they update, triage and verdicts
-// what they decide. So an event says that its finding has to be read again, whatever has changed. What is not of
-// findings (names, tags, teams, archiving and primary branches of projects, names and categories of rules) is no part
-// of the columns: it is looked up for each report.
+// Each change of a finding's attributes creates an event: scans record updates, and triage and verdicts record
+// decisions. So an event means that its finding must be read again. Data of other objects (names, tags, teams,
+// archiving and primary branches of projects, names and categories of rules) is not in the columns: each report looks
+// it up.
 type Snapshots struct {
 	store *store.Store
 
@@ -29,28 +28,28 @@ type Snapshots struct {
 
 // entry is the snapshot of one deployment.
 type entry struct {
-	turn chan struct{} // holds one token: whoever has it may change the fields below
+	turn chan struct{} // holds one token; its holder may change the fields below
 
 	table    *columns.Table
 	snapshot *columns.Snapshot // nil before the first use
 	mark     watermark
-	applied  map[int64]struct{} // events behind the watermark that are part of the snapshot
+	applied  map[int64]struct{} // events after the watermark that the snapshot contains
 	base     base
 
 	bytes int64 // guarded by Snapshots.mu
 }
 
-// NewSnapshots keeps at most about limit bytes, but always what was used last.
+// NewSnapshots caches about limit bytes, and always the last used entry.
 func NewSnapshots(st *store.Store, limit int64) *Snapshots {
 	entries, err := simplelru.NewLRU[int64, *entry](1<<30, nil)
 	if err != nil {
-		panic(err) // only a size below 1 is refused
+		panic(err) // returns an error only for a size below 1
 	}
 	return &Snapshots{store: st, limit: limit, entries: entries}
 }
 
-// Of returns the columns of a deployment with all events that were committed before the call. Calls for one deployment
-// take turns in bringing it up to date; none waits for those who read a snapshot.
+// Of returns the columns of a deployment with all events committed before the call. Updates of one deployment are
+// serialized; they do not wait for readers of a snapshot.
 func (s *Snapshots) Of(ctx context.Context, deploymentID int64) (*columns.Snapshot, error) {
 	e := s.entry(deploymentID)
 	select {
@@ -62,7 +61,7 @@ func (s *Snapshots) Of(ctx context.Context, deploymentID int64) (*columns.Snapsh
 	if err := e.advance(ctx, loader{s.store, deploymentID}); err != nil {
 		return nil, err
 	}
-	s.account(deploymentID, e)
+	s.trackSize(deploymentID, e)
 	return e.snapshot, nil
 }
 
@@ -78,12 +77,12 @@ func (s *Snapshots) entry(deploymentID int64) *entry {
 	return e
 }
 
-// account notes the size of an entry, and lets go of those that were not used for the longest time.
-func (s *Snapshots) account(deploymentID int64, e *entry) {
+// trackSize records the size of an entry and evicts the least recently used ones.
+func (s *Snapshots) trackSize(deploymentID int64, e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if current, ok := s.entries.Peek(deploymentID); !ok || current != e {
-		return // it was let go of meanwhile
+		return // it was evicted meanwhile
 	}
 	s.bytes += e.snapshot.Bytes() - e.bytes
 	e.bytes = e.snapshot.Bytes()
@@ -93,28 +92,28 @@ func (s *Snapshots) account(deploymentID int64, e *entry) {
 	}
 }
 
-// base is what was known when the snapshot was built: that it holds count events with ids up to highest. Transactions
-// that were open then may add to them until all below next have ended.
+// base is the state of the events when the snapshot was built: count events with ids up to highest. Transactions that
+// were open then may add events until all transactions below next have ended.
 type base struct {
-	unsure        bool
-	highest, next int64
-	count         int64
+	openTransactions bool
+	highest, next    int64
+	count            int64
 }
 
-// farBehind is how many events, of all deployments, are read to find those of one; beyond it, and beyond the size of
-// the snapshot, reading all findings again is cheaper.
-const farBehind = 500_000
+// rebuildThreshold is the maximum number of new events, of all deployments, to read for one. Above it, and above the
+// size of the snapshot, reading all findings again is cheaper.
+const rebuildThreshold = 500_000
 
-// advance brings the entry up to date; after an error it is as it was.
+// advance updates the entry; after an error it is unchanged.
 func (e *entry) advance(ctx context.Context, l loader) error {
-	now, err := read(ctx, l.store)
+	now, err := readHighest(ctx, l.store)
 	if err != nil {
 		return err
 	}
-	if e.snapshot == nil || now.highest-e.mark.id > max(farBehind, int64(e.snapshot.Len())) {
+	if e.snapshot == nil || now.highest-e.mark.id > max(rebuildThreshold, int64(e.snapshot.Len())) {
 		return e.build(ctx, l, now)
 	}
-	if e.base.unsure {
+	if e.base.openTransactions {
 		count, err := l.count(ctx, e.base.highest)
 		if err != nil {
 			return err
@@ -122,12 +121,12 @@ func (e *entry) advance(ctx context.Context, l loader) error {
 		if count != e.base.count {
 			return e.build(ctx, l, now)
 		}
-		e.base.unsure = now.ended < e.base.next
+		e.base.openTransactions = now.ended < e.base.next
 	}
 	if now.highest == e.mark.id {
 		return nil
 	}
-	mark := e.mark.take(now)
+	mark := e.mark.observe(now)
 	events, err := l.since(ctx, e.mark.id)
 	if err != nil {
 		return err
@@ -153,10 +152,10 @@ func (e *entry) advance(ctx context.Context, l loader) error {
 	return nil
 }
 
-// build reads everything. Events that are committed while it does so are behind the watermark, and read again.
+// build reads everything. Events committed meanwhile are after the watermark and are read again.
 func (e *entry) build(ctx context.Context, l loader, now reading) (err error) {
-	began := base{unsure: now.ended < now.next, highest: now.highest, next: now.next}
-	if began.unsure {
+	began := base{openTransactions: now.ended < now.next, highest: now.highest, next: now.next}
+	if began.openTransactions {
 		if began.count, err = l.count(ctx, began.highest); err != nil {
 			return err
 		}

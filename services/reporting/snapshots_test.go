@@ -24,7 +24,7 @@ func TestWatermark(t *testing.T) {
 		{"nothing is open again", reading{60, 121, 121}, 60},
 		{"rows of the end were deleted", reading{50, 122, 122}, 60},
 	} {
-		if w = w.take(step.reading); w.id != step.want {
+		if w = w.observe(step.reading); w.id != step.want {
 			t.Fatalf("%s: watermark %d, want %d", step.what, w.id, step.want)
 		}
 	}
@@ -32,12 +32,12 @@ func TestWatermark(t *testing.T) {
 		t.Errorf("readings are left: %v", w.readings)
 	}
 	for i := range int64(1000) {
-		w = w.take(reading{100 + i, 200, 300 + i})
+		w = w.observe(reading{100 + i, 200, 300 + i})
 	}
 	if len(w.readings) != maxReadings || w.id != 60 {
 		t.Errorf("%d readings, watermark %d", len(w.readings), w.id)
 	}
-	if w = w.take(reading{1100, 400, 1400}); w.id < 100 || w.id > 1099 {
+	if w = w.observe(reading{1100, 400, 1400}); w.id < 100 || w.id > 1099 {
 		t.Errorf("watermark %d", w.id)
 	}
 }
@@ -55,7 +55,7 @@ func openEmpty(t *testing.T) *store.Store {
 	return st
 }
 
-// fill gives a deployment n findings, each with an event.
+// fill adds n findings to a deployment, each with an event.
 func fill(t *testing.T, st *store.Store, deploymentID int64, n int) {
 	t.Helper()
 	_, writer := st.DB()
@@ -73,7 +73,7 @@ func fill(t *testing.T, st *store.Store, deploymentID int64, n int) {
 	}
 }
 
-// The cache keeps what was used last, within its bytes.
+// The cache keeps the most recently used entries within its size.
 func TestSnapshotsAreLetGo(t *testing.T) {
 	st := openEmpty(t)
 	for id := range int64(4) {
@@ -92,7 +92,7 @@ func TestSnapshotsAreLetGo(t *testing.T) {
 	if get(s, 1) != first {
 		t.Error("what has not changed was made again")
 	}
-	get(s, 3) // the second was not used for the longest time
+	get(s, 3) // the second is the least recently used
 	if get(s, 1) != first || get(s, 2) == second {
 		t.Error("the wrong one was let go")
 	}
@@ -105,7 +105,7 @@ func TestSnapshotsAreLetGo(t *testing.T) {
 	}
 }
 
-// A caller who leaves neither breaks the snapshot nor keeps others waiting.
+// A canceled caller neither breaks the snapshot nor blocks others.
 func TestCancelledCallers(t *testing.T) {
 	st := openEmpty(t)
 	fill(t, st, 1, 5000)
@@ -116,7 +116,7 @@ func TestCancelledCallers(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	e := s.entry(1)
-	<-e.turn // somebody else builds
+	<-e.turn // another caller builds
 	if _, err := s.Of(cancelled, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("waiting: got %v", err)
 	}
@@ -126,7 +126,7 @@ func TestCancelledCallers(t *testing.T) {
 	}
 }
 
-// Snapshots of a deployment hold nothing of another, and one event makes no new columns but those it touches.
+// A deployment's snapshot has no data of another one, and one event copies only the columns that it changes.
 func TestAdvance(t *testing.T) {
 	st := openEmpty(t)
 	fill(t, st, 1, 9000)

@@ -7,38 +7,38 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// watermark is how far the events are known: all with ids up to it have been seen, and none can come any more.
+// watermark is the id up to which all events have been seen and no more can be committed.
 //
-// On SQLite transactions commit one after another, so that is the highest id. On PostgreSQL a transaction that is still
-// open may hold lower ids than those which others have committed. So each reading of the highest id is kept with a
-// transaction number that was given away after it; once all transactions below that have ended, the events up to that
-// id are all there are. A transaction has its number when it writes events: findings come first.
+// On SQLite transactions commit in order, so that is the highest id. On PostgreSQL an open transaction may hold lower
+// ids than committed ones. So each reading of the highest id is stored with a transaction number assigned after it.
+// When all transactions below that number have ended, the events up to the id are complete. A transaction gets its
+// number when it writes events or earlier: it writes findings first.
 type watermark struct {
 	id       int64
 	readings []reading
 }
 
-// reading is what the database said at one moment.
+// reading is one reading of the database.
 type reading struct {
-	highest int64 // id of an event
-	// All transactions below ended have done so, and those that may have lower events than highest are below next. Both
-	// are 0 on SQLite.
+	highest int64 // highest event id
+	// All transactions below ended have ended. Transactions that may hold events below highest have numbers below next.
+	// Both are 0 on SQLite.
 	ended, next int64
 }
 
-// maxReadings bounds what is kept while a transaction stays open for long; those that are kept do.
+// maxReadings limits the stored readings while a transaction stays open; the oldest are kept.
 const maxReadings = 64
 
-// take takes a new reading in, before the events behind the watermark are read, and returns the watermark that holds
-// once they have been.
-func (w watermark) take(r reading) watermark {
+// observe adds a new reading and returns the watermark that is valid after the events after the current watermark have
+// been read. It must be called before reading them.
+func (w watermark) observe(r reading) watermark {
 	next := watermark{id: w.id}
 	for _, earlier := range append(w.readings[:len(w.readings):len(w.readings)], r) {
 		switch n := len(next.readings); {
 		case r.ended >= earlier.next:
 			next.id = max(next.id, earlier.highest)
 		case n > 0 && next.readings[n-1].highest == earlier.highest, n == maxReadings:
-			// The one before says the same sooner.
+			// The previous reading is sufficient.
 		default:
 			next.readings = append(next.readings, earlier)
 		}
@@ -46,8 +46,8 @@ func (w watermark) take(r reading) watermark {
 	return next
 }
 
-// read asks the database for its highest event.
-func read(ctx context.Context, st *store.Store) (r reading, err error) {
+// readHighest reads the highest event.
+func readHighest(ctx context.Context, st *store.Store) (r reading, err error) {
 	reader, _ := st.DB()
 	if st.Postgres() {
 		err = reader.QueryRowContext(ctx, `SELECT COALESCE((SELECT MAX(id) FROM finding_events), 0),

@@ -39,7 +39,7 @@ type change struct {
 	to string
 }
 
-// history writes "0d open, 36h fixed" as changes.
+// history parses changes such as "0d open, 36h fixed".
 func history(t testing.TB, text string) []change {
 	t.Helper()
 	var list []change
@@ -64,7 +64,7 @@ type fact struct {
 	project, ref, rule, kind, severity    string
 	exposure, validation, verdict, policy string
 	changes                               []change
-	id                                    int64 // of a stored one, to which the changes are added
+	id                                    int64 // id of a stored finding to which the changes are added
 }
 
 // world is a deployment with projects, rules, tags and teams by name.
@@ -112,7 +112,7 @@ func (w *world) write(fn func(ctx context.Context, tx *ent.Tx) error) {
 	}
 }
 
-// project makes a project with a default branch ("" for none).
+// project creates a project with a default branch ("" for none).
 func (w *world) project(name, branch string) {
 	w.t.Helper()
 	w.write(func(ctx context.Context, tx *ent.Tx) error {
@@ -125,7 +125,7 @@ func (w *world) project(name, branch string) {
 	})
 }
 
-// tag puts a tag on a project.
+// tag adds a tag to a project.
 func (w *world) tag(name, project string) {
 	w.t.Helper()
 	w.write(func(ctx context.Context, tx *ent.Tx) error {
@@ -140,7 +140,7 @@ func (w *world) tag(name, project string) {
 	})
 }
 
-// team makes a team below another ("" for none) with projects.
+// team creates a team with projects below another ("" for none).
 func (w *world) team(name, parent string, projects ...string) {
 	w.t.Helper()
 	w.write(func(ctx context.Context, tx *ent.Tx) error {
@@ -163,7 +163,7 @@ func (w *world) team(name, parent string, projects ...string) {
 	})
 }
 
-// member puts a user into a team.
+// member adds a user to a team.
 func (w *world) member(email, team string) {
 	w.t.Helper()
 	w.write(func(ctx context.Context, tx *ent.Tx) error {
@@ -176,11 +176,10 @@ func (w *world) member(email, team string) {
 	})
 }
 
-// decode reads JSON as the gateway does.
+// decode parses JSON as the gateway does.
 func decode(text string, into proto.Message) error { return protojson.Unmarshal([]byte(text), into) }
 
-// add stores findings in one transaction, as scans and people do: the row as it is at the end, and an event for each
-// change.
+// add stores findings in one transaction, as scans and triage do: the final row, and an event for each change.
 func (w *world) add(facts ...*fact) {
 	w.t.Helper()
 	w.write(func(ctx context.Context, tx *ent.Tx) error {
@@ -264,7 +263,7 @@ func (w *world) create(ctx context.Context, tx *ent.Tx, f *fact) error {
 	return nil
 }
 
-// names are the keys of a map, sorted.
+// names returns the sorted keys of a map.
 func names(of map[string]int64) []string {
 	var list []string
 	for name := range of {

@@ -18,12 +18,11 @@ import (
 
 const auditAlias = "rule_alias"
 
-// CreateRuleAlias stores a former name. Aliases are kept flat: none leads to another, so that whoever reads one reads
-// once.
+// CreateRuleAlias stores a former name. Aliases are flat: none points to another, so that one lookup resolves a name.
 func (s *Rules) CreateRuleAlias(ctx context.Context, r *rulesv1.CreateRuleAliasRequest) (*rulesv1.CreateRuleAliasResponse, error) {
 	response := &rulesv1.CreateRuleAliasResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		now, err := ruleset.Turn(ctx, s.store, tx)
+		now, err := ruleset.BeginChange(ctx, s.store, tx)
 		if err != nil {
 			return err
 		}
@@ -45,7 +44,7 @@ func (s *Rules) CreateRuleAlias(ctx context.Context, r *rulesv1.CreateRuleAliasR
 	return response, nil
 }
 
-// resolve finds what the present name leads to, and refuses a name that is taken and one that would lead to itself.
+// resolve finds the target of the present name. It rejects a taken name and a name that would point to itself.
 func resolve(ctx context.Context, tx *ent.Tx, r *rulesv1.CreateRuleAliasRequest) (canonical string, err error) {
 	known, err := tx.RuleAlias.Query().Where(rulealias.Tool(r.GetTool()), rulealias.NameIn(r.GetName(), r.GetCanonical())).All(ctx)
 	if err != nil {
@@ -70,7 +69,7 @@ func resolve(ctx context.Context, tx *ent.Tx, r *rulesv1.CreateRuleAliasRequest)
 	return canonical, nil
 }
 
-// redirect lets the aliases of what is an alias itself now lead on.
+// redirect updates the aliases that point to a name that is now an alias itself.
 func redirect(ctx context.Context, tx *ent.Tx, tool, from, to string) error {
 	rows, err := tx.RuleAlias.Query().Where(rulealias.Tool(tool), rulealias.Canonical(from)).Order(ent.Asc(rulealias.FieldID)).All(ctx)
 	if err != nil {
@@ -125,7 +124,7 @@ func (s *Rules) ListRuleAliases(ctx context.Context, r *rulesv1.ListRuleAliasesR
 	return response, nil
 }
 
-// DeleteRuleAlias forgets a former name.
+// DeleteRuleAlias deletes a former name.
 func (s *Rules) DeleteRuleAlias(ctx context.Context, r *rulesv1.DeleteRuleAliasRequest) (*rulesv1.DeleteRuleAliasResponse, error) {
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := tx.RuleAlias.Get(ctx, r.GetAliasId())

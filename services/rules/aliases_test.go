@@ -18,7 +18,7 @@ func (c caller) alias(t *testing.T, name, canonical string, want int) string {
 	return c.Body(t, c.Token, "POST", path(c.Tenant, "aliases"), fmt.Sprintf(`{"tool":"gosec","name":%q,"canonical":%q}`, name, canonical), want)
 }
 
-// pairs are the aliases of a tool, by id.
+// pairs lists the aliases of a tool, by id.
 func (c caller) pairs(t *testing.T, query string) string {
 	t.Helper()
 	var got struct {
@@ -39,8 +39,8 @@ func TestAliases(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := caller{s}
 		apitest.Golden(t, "alias", c.alias(t, "b", "c", 200))
-		c.alias(t, "a", "b", 200) // b is an alias: a leads to what it leads to
-		c.alias(t, "c", "d", 200) // a and b lead on
+		c.alias(t, "a", "b", 200) // b is an alias: a points to b's target
+		c.alias(t, "c", "d", 200) // a and b now point to d
 		if got := c.pairs(t, ""); got != "b>d a>d c>d" {
 			t.Errorf("%s", got)
 		}
@@ -48,7 +48,7 @@ func TestAliases(t *testing.T) {
 			apitest.Golden(t, test.golden, c.alias(t, test.name, test.canonical, 400))
 		}
 		apitest.Golden(t, "alias_taken", c.alias(t, "a", "x", 409))
-		// Another tool's names are its own.
+		// Names of another tool are independent.
 		c.mustDo(t, "POST", path(s.Tenant, "aliases"), `{"tool":"bandit","name":"d","canonical":"a"}`)
 		if got := c.pairs(t, "tool=gosec&canonical=d"); got != "b>d a>d c>d" {
 			t.Errorf("%s", got)
@@ -77,14 +77,14 @@ func TestAliases(t *testing.T) {
 		apitest.Golden(t, "alias_delete", c.mustDo(t, "DELETE", path(s.Tenant, fmt.Sprintf("aliases/%d", rows[0].ID)), ""))
 		c.Body(t, s.Token, "DELETE", path(s.Tenant, fmt.Sprintf("aliases/%d", rows[0].ID)), "", 404)
 		c.Body(t, s.Token, "DELETE", path(s.Tenant, "aliases/x"), "", 404)
-		// Four were created and one deleted; two lead on since c is an alias.
+		// Four were created and one deleted; two were redirected because c is an alias.
 		if got := c.changes(t)["rule_alias"]; got != 7 {
 			t.Errorf("%d changes are in the audit trail, want 7", got)
 		}
 	})
 }
 
-// However aliases come in at the same time, none leads to another.
+// Concurrently created aliases never point to each other.
 func TestAliasesAtOnce(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

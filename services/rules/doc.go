@@ -1,2 +1,2 @@
-// Package rules serves the rules that a deployment hands to its scanners: the service groups rules and scanner rules.
+// Package rules serves the rules that a deployment's scanners run: the service groups rules and scanner rules.
 package rules

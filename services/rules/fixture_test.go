@@ -15,7 +15,7 @@ import (
 // caller sends requests as the first administrator.
 type caller struct{ *apitest.Server }
 
-// path is that of something of a deployment's rules.
+// path is a path below a deployment's rules.
 func path(of apitest.Tenant, more string) string {
 	return fmt.Sprintf("/api/rules/v1/deployments/%d/%s", of.DeploymentID, more)
 }
@@ -26,7 +26,7 @@ func (c caller) mustDo(t *testing.T, method, path, body string) string {
 	return c.Body(t, c.Token, method, path, body, 200)
 }
 
-// text writes a text as JSON.
+// text encodes a JSON string.
 func text(s string) string {
 	out, err := json.Marshal(s)
 	if err != nil {
@@ -35,7 +35,7 @@ func text(s string) string {
 	return string(out)
 }
 
-// importBody is a request that imports files, given as names and texts in turn; more is added to it.
+// importBody is a request that imports files, given as alternating names and texts; more is added to it.
 func importBody(more string, files ...string) string {
 	var list []string
 	for i := 0; i+1 < len(files); i += 2 {
@@ -49,7 +49,7 @@ func python(name, pattern string) string {
 	return fmt.Sprintf("- id: %s\n  languages: [py]\n  severity: ERROR\n  message: Do not.\n  pattern: %s\n  metadata: {category: security, cvss: 7.50}\n", name, pattern)
 }
 
-// few are three rules, one of each product.
+// few are three rules, one per product.
 const few = `rules:
 - id: acme.python.eval
   languages: [python]
@@ -82,7 +82,7 @@ func mustContain(t *testing.T, answer string, words ...string) {
 	}
 }
 
-// same requires that a gRPC call answers what HTTP answered.
+// same requires that a gRPC call gives the same answer as HTTP.
 func same(t *testing.T, body string) func(proto.Message, error) {
 	return func(response proto.Message, err error) {
 		t.Helper()
@@ -95,7 +95,7 @@ func same(t *testing.T, body string) func(proto.Message, error) {
 
 func (c caller) grpc() rulesv1.RulesServiceClient { return rulesv1.NewRulesServiceClient(c.Conn) }
 
-// changes are the kinds of changes in the audit trail, counted.
+// changes counts the audit entries by kind.
 func (c caller) changes(t *testing.T) map[string]int {
 	t.Helper()
 	found := map[string]int{}

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// maxShownProblems keeps the answer to bad files below what gRPC trailers can carry.
+	// maxShownProblems keeps the error for invalid files below the size limit of gRPC trailers.
 	maxShownProblems = 40
-	// maxListedProblems bounds those that are listed where bad rules are skipped.
+	// maxListedProblems is the maximum number of problems listed if invalid rules are skipped.
 	maxListedProblems = 5000
 )
 
-// ImportRules stores rules, all of them in one transaction.
+// ImportRules stores rules in one transaction.
 func (s *Rules) ImportRules(ctx context.Context, r *rulesv1.ImportRulesRequest) (*rulesv1.ImportRulesResponse, error) {
 	rules, problems := parseFiles(r.GetFiles())
 	if len(problems) > 0 && !r.GetSkipBad() {
-		return nil, refuse("files", problems)
+		return nil, problemsError("files", problems)
 	}
-	how := ruleset.How{Origin: ruleset.OriginImport, Mode: ruleset.ModeMonitor, Visibility: ruleset.VisibilityOrgPrivate}
+	how := ruleset.PutOptions{Origin: ruleset.OriginImport, Mode: ruleset.ModeMonitor, Visibility: ruleset.VisibilityOrgPrivate}
 	if r.GetMode() != rulesv1.RuleMode_RULE_MODE_UNSPECIFIED {
 		how.Mode = ruleset.Modes[r.GetMode()]
 	}
@@ -45,7 +45,7 @@ func (s *Rules) ImportRules(ctx context.Context, r *rulesv1.ImportRulesRequest) 
 	return response, nil
 }
 
-// ImportStarterRules stores the present edition of the rules that come with the product.
+// ImportStarterRules stores the current edition of the rules that ship with the product.
 func (s *Rules) ImportStarterRules(ctx context.Context, _ *rulesv1.ImportStarterRulesRequest) (*rulesv1.ImportStarterRulesResponse, error) {
 	rules, err := starter.Rules()
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Rules) ImportStarterRules(ctx context.Context, _ *rulesv1.ImportStarter
 	return response, nil
 }
 
-func (s *Rules) put(ctx context.Context, rules []document.Rule, how ruleset.How, dryRun bool) (stored []*ruleset.Stored, err error) {
+func (s *Rules) put(ctx context.Context, rules []document.Rule, how ruleset.PutOptions, dryRun bool) (stored []*ruleset.Stored, err error) {
 	if dryRun {
 		return ruleset.Plan(ctx, s.store.Reader, rules, how)
 	}
@@ -94,7 +94,7 @@ func imported(stored []*ruleset.Stored) (rules []*rulesv1.ImportedRule, created,
 	return rules, created, updated, unchanged
 }
 
-// parseFiles reads all files. A name that two files have is bad in the second.
+// parseFiles parses all files. A name in two files is a problem in the second.
 func parseFiles(files []*rulesv1.RuleFile) (rules []document.Rule, problems []document.Problem) {
 	in := map[string]string{}
 	for _, file := range files {
@@ -112,8 +112,8 @@ func parseFiles(files []*rulesv1.RuleFile) (rules []document.Rule, problems []do
 	return rules, problems
 }
 
-// refuse answers to rules with problems: the text names the first, the details the first few.
-func refuse(field string, problems []document.Problem) error {
+// problemsError builds the error for invalid rules: the text has the first problem, the details the first few.
+func problemsError(field string, problems []document.Problem) error {
 	details := &errdetails.BadRequest{}
 	for _, p := range problems[:min(len(problems), maxShownProblems)] {
 		details.FieldViolations = append(details.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: field, Description: p.String()})

@@ -25,7 +25,7 @@ import (
 
 const (
 	defaultLimit = 100
-	// maxShownVersions is how many versions of a rule are listed.
+	// maxShownVersions is the maximum number of versions listed for a rule.
 	maxShownVersions = 100
 )
 
@@ -57,7 +57,7 @@ func (s *Rules) ListRules(ctx context.Context, r *rulesv1.ListRulesRequest) (*ru
 	if continued {
 		query.Where(ruledocument.IDGT(key.ID))
 	}
-	if err := narrow(query, r); err != nil {
+	if err := applyFilters(query, r); err != nil {
 		return nil, err
 	}
 	limit := limitOf(r.GetLimit())
@@ -71,7 +71,7 @@ func (s *Rules) ListRules(ctx context.Context, r *rulesv1.ListRulesRequest) (*ru
 		response.Cursor = page.Encode(digest, page.Key{ID: rows[limit-1].ID})
 	}
 	for _, row := range rows {
-		response.Rules = append(response.Rules, ruleset.Shown(row))
+		response.Rules = append(response.Rules, ruleset.Convert(row))
 	}
 	return response, nil
 }
@@ -83,8 +83,8 @@ func limitOf(given int32) int {
 	return int(given)
 }
 
-// narrow adds the filters of the request: all of them, and one value of each.
-func narrow(query *ent.RuleDocumentQuery, r *rulesv1.ListRulesRequest) error {
+// applyFilters applies the request's filters, joined with AND.
+func applyFilters(query *ent.RuleDocumentQuery, r *rulesv1.ListRulesRequest) error {
 	if len(r.GetProducts()) > 0 {
 		query.Where(store.OneOf(ruledocument.FieldProduct, wordsOf(ruleset.Products, r.GetProducts())))
 	}
@@ -131,7 +131,7 @@ func (s *Rules) GetRule(ctx context.Context, r *rulesv1.GetRuleRequest) (*rulesv
 	if err != nil {
 		return nil, err
 	}
-	response := &rulesv1.GetRuleResponse{Rule: ruleset.Shown(row)}
+	response := &rulesv1.GetRuleResponse{Rule: ruleset.Convert(row)}
 	for _, version := range versions {
 		response.Versions = append(response.Versions, &rulesv1.RuleDocumentVersion{
 			Id: version.ID, Version: version.Version, Digest: hex.EncodeToString(version.Digest), CreatedAt: timestamppb.New(store.Time(version.CreatedAt)),
@@ -155,13 +155,13 @@ func find(ctx context.Context, db *ent.Client, name string) (*ent.RuleDocument, 
 
 func noRule(name string) error { return apierr.NotFound("rule %s not found", apierr.Quote(name)) }
 
-// UpdateRuleModes changes what happens to the findings of rules.
+// UpdateRuleModes changes the modes of rules.
 func (s *Rules) UpdateRuleModes(ctx context.Context, r *rulesv1.UpdateRuleModesRequest) (*rulesv1.UpdateRuleModesResponse, error) {
 	names := slices.Compact(slices.Sorted(slices.Values(r.GetNames())))
 	var response *rulesv1.UpdateRuleModesResponse
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		response = &rulesv1.UpdateRuleModesResponse{}
-		now, err := ruleset.Turn(ctx, s.store, tx)
+		now, err := ruleset.BeginChange(ctx, s.store, tx)
 		if err != nil {
 			return err
 		}
@@ -179,13 +179,13 @@ func (s *Rules) UpdateRuleModes(ctx context.Context, r *rulesv1.UpdateRuleModesR
 			if row == nil {
 				return noRule(name)
 			}
-			before := ruleset.Shown(row)
+			before := ruleset.Convert(row)
 			if row.Mode != ruleset.Modes[r.GetMode()] {
 				changed = append(changed, row.ID)
 				row.Mode, row.UpdatedAt = ruleset.Modes[r.GetMode()], now
-				audit.Change(ctx, ruleset.AuditKind, row.ID, before, ruleset.Shown(row))
+				audit.Change(ctx, ruleset.AuditKind, row.ID, before, ruleset.Convert(row))
 			}
-			response.Rules = append(response.Rules, ruleset.Shown(row))
+			response.Rules = append(response.Rules, ruleset.Convert(row))
 		}
 		if len(changed) == 0 {
 			return nil
@@ -199,17 +199,17 @@ func (s *Rules) UpdateRuleModes(ctx context.Context, r *rulesv1.UpdateRuleModesR
 	return response, nil
 }
 
-// DeleteRule takes a rule away. Its versions stay: findings name them.
+// DeleteRule deletes a rule. Its versions stay, because findings refer to them.
 func (s *Rules) DeleteRule(ctx context.Context, r *rulesv1.DeleteRuleRequest) (*rulesv1.DeleteRuleResponse, error) {
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		if _, err := ruleset.Turn(ctx, s.store, tx); err != nil {
+		if _, err := ruleset.BeginChange(ctx, s.store, tx); err != nil {
 			return err
 		}
 		row, err := find(ctx, tx.Client(), r.GetRuleName())
 		if err != nil {
 			return err
 		}
-		audit.Change(ctx, ruleset.AuditKind, row.ID, ruleset.Shown(row), nil)
+		audit.Change(ctx, ruleset.AuditKind, row.ID, ruleset.Convert(row), nil)
 		return tx.RuleDocument.DeleteOneID(row.ID).Exec(ctx)
 	})
 	if err != nil {

@@ -33,7 +33,7 @@ func TestImport(t *testing.T) {
 		check := same(t, slashes)
 		check(c.grpc().GetRule(ctx, &rulesv1.GetRuleRequest{DeploymentId: s.DeploymentID, RuleName: "acme/web/lodash"}))
 
-		// The same rules, turned and written in JSON, are the same rules.
+		// The same rules in JSON with reordered keys are the same rules.
 		again := `{"rules":[{"pattern":"eval($X)","id":"acme.python.eval","severity":"ERROR","message":"Do not evaluate <input> & such.","languages":["python"],
 			"metadata":{"semgrep.dev":{"rule":{"origin":"pro_rules"}},"cvss":7.50,"category":"security","dev.semgrep.actions":["block"]}}]}`
 		mustContain(t, c.mustDo(t, "POST", rules, importBody(`,"mode":"RULE_MODE_BLOCK"`, "again.json", again)), `"unchanged":1`, `"mode":"RULE_MODE_MONITOR"`)
@@ -80,7 +80,7 @@ func TestImportRefuses(t *testing.T) {
 	})
 }
 
-// Three thousand rules are one import, of which the second time nothing changes.
+// Three thousand rules are one import; importing them again changes nothing.
 func TestImportMany(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -121,7 +121,7 @@ func TestImportMany(t *testing.T) {
 	})
 }
 
-// The same import eight times at once creates each rule once.
+// Eight concurrent identical imports create each rule once.
 func TestImportsAtOnce(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -151,8 +151,8 @@ func TestImportsAtOnce(t *testing.T) {
 	})
 }
 
-// A deployment that never had a rule gets those of the product when somebody asks first, once, whoever asks at the same
-// time; those that were deleted do not come back by themselves.
+// A deployment that never had a rule gets the product's rules at the first request, once, also with concurrent
+// requests. Deleted rules do not come back by themselves.
 func TestStarterRules(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -288,13 +288,13 @@ func TestModesAndDelete(t *testing.T) {
 		for _, method := range []string{"GET", "DELETE"} {
 			apitest.Golden(t, "not_found", c.Body(t, s.Token, method, path(s.Tenant, "rules/acme/web/lodash"), "", 404))
 		}
-		// A new rule of the same name begins anew.
+		// A new rule with the name of a deleted one starts again.
 		mustContain(t, c.mustDo(t, "POST", rules, importBody("", "few.yaml", few)), `"created":1,"updated":0,"unchanged":2`)
 		mustContain(t, c.Get(t, path(s.Tenant, "rules/acme/web/lodash")), `"mode":"RULE_MODE_MONITOR"`, `"version":1`)
 	})
 }
 
-// Whoever is no administrator reads and changes nothing; whoever belongs to another deployment sees nothing.
+// Callers who are not administrators can read and not change; callers of other deployments see nothing.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -61,7 +61,7 @@ func TestSelect(t *testing.T) {
 	})
 }
 
-// What scanners get is what is stored, however often and however fast it changes; a deployment without rules gets none.
+// Scanners get the stored rules, however often and fast they change; a deployment without rules gets none.
 func TestSelectSeesEveryChange(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -99,7 +99,7 @@ func TestSelectSeesEveryChange(t *testing.T) {
 	})
 }
 
-// Many scans at once read the rules without disturbing each other.
+// Many concurrent scans read the rules correctly.
 func TestSelectAtOnce(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -118,7 +118,7 @@ func TestSelectAtOnce(t *testing.T) {
 	})
 }
 
-// BenchmarkSelect is what a scan of a deployment with 3,000 rules costs once somebody has asked before.
+// BenchmarkSelect measures a scan of a deployment with 3,000 rules and a warm cache.
 func BenchmarkSelect(b *testing.B) {
 	s := apitest.Start(b, nil)
 	var source strings.Builder

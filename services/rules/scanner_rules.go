@@ -25,15 +25,15 @@ type ScannerRules struct {
 	baseURL string
 }
 
-// NewScannerRules serves rules to scanners; baseURL is where people reach this server.
+// NewScannerRules serves rules to scanners. baseURL is the server's public URL.
 func NewScannerRules(st *store.Store, baseURL string) *ScannerRules {
 	return &ScannerRules{store: st, baseURL: baseURL}
 }
 
-// packs are the names of all rules that scans run.
+// packs are the names of the pack with all rules that scans run.
 var packs = []string{"default", "all", "auto"}
 
-// productPacks are packs by the names that scanners have for products.
+// productPacks maps the scanners' names of product packs.
 var productPacks = map[string]string{
 	"sast": document.ProductSAST, "code": document.ProductSAST, "secrets": document.ProductSecrets,
 	"sca": document.ProductSCA, "supply-chain": document.ProductSCA,
@@ -76,7 +76,7 @@ func (s *ScannerRules) choose(ctx context.Context, selection ruleset.Selection) 
 	return chosen.JSON, err
 }
 
-// GetRuleConfig returns a rule by its name, or those below a name.
+// GetRuleConfig returns a rule by its name, or the rules below a name.
 func (s *ScannerRules) GetRuleConfig(ctx context.Context, r *rulesv1.GetRuleConfigRequest) (*rulesv1.GetRuleConfigResponse, error) {
 	if err := ruleset.EnsureStarter(ctx, s.store); err != nil {
 		return nil, err
@@ -108,8 +108,8 @@ func (s *ScannerRules) GetRuleSnippet(ctx context.Context, r *rulesv1.GetRuleSni
 	return &rulesv1.GetRuleSnippetResponse{RuleConfig: chosen.JSON}, nil
 }
 
-// PublishRule stores a rule. Scans of the deployment run it unless it is unlisted. Its access rule names no scope:
-// tokens that lie in pipelines must not change what all pipelines run.
+// PublishRule stores a rule. The deployment's scans run it unless it is unlisted. Its access rule names no scope:
+// tokens in pipelines must not change the rules of all pipelines.
 func (s *ScannerRules) PublishRule(ctx context.Context, r *rulesv1.PublishRuleRequest) (*rulesv1.PublishRuleResponse, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	if named := r.GetNamedDeployment(); named != 0 && named != deploymentID {
@@ -122,10 +122,10 @@ func (s *ScannerRules) PublishRule(ctx context.Context, r *rulesv1.PublishRuleRe
 	if err != nil {
 		return nil, err
 	}
-	how := ruleset.How{Origin: ruleset.OriginPublish, Mode: ruleset.ModeMonitor, Visibility: r.GetVisibility()}
+	how := ruleset.PutOptions{Origin: ruleset.OriginPublish, Mode: ruleset.ModeMonitor, Visibility: r.GetVisibility()}
 	var stored []*ruleset.Stored
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		if err := mayBeUnlisted(ctx, tx, rule.Name, how); err != nil {
+		if err := checkUnlisted(ctx, tx, rule.Name, how); err != nil {
 			return err
 		}
 		stored, err = ruleset.Put(ctx, s.store, tx, []document.Rule{rule}, how)
@@ -140,8 +140,8 @@ func (s *ScannerRules) PublishRule(ctx context.Context, r *rulesv1.PublishRuleRe
 	return &rulesv1.PublishRuleResponse{Path: rule.Name}, nil
 }
 
-// mayBeUnlisted refuses to take a rule that scans run away from them by publishing it as an unlisted one.
-func mayBeUnlisted(ctx context.Context, tx *ent.Tx, name string, how ruleset.How) error {
+// checkUnlisted rejects publishing a rule as unlisted if scans run it now.
+func checkUnlisted(ctx context.Context, tx *ent.Tx, name string, how ruleset.PutOptions) error {
 	if how.Visibility != ruleset.VisibilityUnlisted {
 		return nil
 	}
@@ -155,7 +155,7 @@ func mayBeUnlisted(ctx context.Context, tx *ent.Tx, name string, how ruleset.How
 	return err
 }
 
-// readDefinition reads the one rule that is published.
+// readDefinition parses the published rule.
 func readDefinition(r *rulesv1.PublishRuleRequest) (document.Rule, error) {
 	var source bytes.Buffer
 	encoder := json.NewEncoder(&source)
@@ -166,7 +166,7 @@ func readDefinition(r *rulesv1.PublishRuleRequest) (document.Rule, error) {
 	rules, problems := document.Parse(source.Bytes(), "")
 	switch {
 	case len(problems) > 0:
-		return document.Rule{}, refuse("definition", problems)
+		return document.Rule{}, problemsError("definition", problems)
 	case len(rules) != 1:
 		return document.Rule{}, apierr.InvalidArgument("definition", "definition must have one rule, got %d", len(rules))
 	}

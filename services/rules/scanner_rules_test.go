@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// names are those of the rules that a configuration holds, sorted.
+// names returns the sorted names of the rules in a configuration.
 func (c caller) names(t *testing.T, target string) string {
 	t.Helper()
 	answer := c.Get(t, target)
@@ -112,7 +112,7 @@ func TestPublish(t *testing.T) {
 		}
 		mustContain(t, c.Get(t, path(s.Tenant, "rules/acme.mine")), `"RULE_ORIGIN_PUBLISH"`, `"RULE_MODE_MONITOR"`, `"message":"A <b>."`, `"metadata":{"n":5}`)
 		mustContain(t, c.Get(t, path(s.Tenant, "rules/acme.draft")), `"RULE_VISIBILITY_UNLISTED"`)
-		// The same again is the same; what scans run does not become unlisted, and the other way it does.
+		// Publishing the same rule again is a no-op. A rule that scans run cannot become unlisted; the reverse is allowed.
 		if again := c.mustDo(t, "POST", target, published("acme.draft", "unlisted", "")); again != unlisted {
 			t.Errorf("again: %s", again)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
 
-// TestConfigOfAnApplication checks a configuration that has no token, but an application that is installed at the host.
+// TestConfigOfAnApplication checks a configuration without a token, whose application is installed at the host.
 func TestConfigOfAnApplication(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -47,7 +47,7 @@ func TestConfigOfAnApplication(t *testing.T) {
 	})
 }
 
-// installApp stores an application as its registration does, for a configuration.
+// installApp stores an application for a configuration, as its registration does.
 func (c configCaller) installApp(t testing.TB, h *hosttest.GitHub, key *rsa.PrivateKey, configID int64) {
 	t.Helper()
 	keyring, err := secret.Open(c.Config.KeyPath(), false)

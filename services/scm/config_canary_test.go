@@ -26,11 +26,11 @@ import (
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
 
-// configCanary is the access token that must not be found anywhere.
+// configCanary is an access token that must not leak.
 const configCanary = "cAnArY8d2b6-scm-token"
 
-// TestConfigCanaries sends access tokens on every way in, to hosts that are well and to hosts that quote what they got,
-// and then looks for them, and for the secrets of webhooks, in all that the server says, logs and stores.
+// TestConfigCanaries sends access tokens in all requests, to working hosts and to hosts that echo their input. Then it
+// searches for the tokens, and for webhook secrets, in all responses, logs and stored data.
 func TestConfigCanaries(t *testing.T) {
 	for name, database := range map[string]func(*testing.T) string{
 		"sqlite": func(*testing.T) string { return "" }, "postgres": func(t *testing.T) string { return storetest.Postgres(t) },
@@ -56,7 +56,7 @@ func TestConfigCanaries(t *testing.T) {
 					secrets = append(secrets, hook.Secret)
 				}
 				dumpConfigTables(t, s, places)
-				readConfigFiles(t, s.Config.Data, places) // while the server runs there is a write-ahead log
+				readConfigFiles(t, s.Config.Data, places) // a write-ahead log exists while the server runs
 			})
 			places["log"] = log.bytes()
 			for _, needed := range []string{"log", "table scm_configs", "table audit_entries", "table river_job"} {
@@ -74,12 +74,12 @@ func TestConfigCanaries(t *testing.T) {
 	}
 }
 
-// searchConfigs reports each place that shows a value as it is, in hexadecimal or in base64.
+// searchConfigs reports each place that contains a value in plain text, hexadecimal or base64.
 func searchConfigs(t *testing.T, places map[string][]byte, value string) {
 	t.Helper()
 	forms := [][]byte{[]byte(value), []byte(hex.EncodeToString([]byte(value)))}
 	for shift := range 3 {
-		// Only the characters that do not depend on what stands before and behind.
+		// Compare only the characters that do not depend on the surrounding bytes.
 		encoded := base64.StdEncoding.EncodeToString(append(make([]byte, shift), value...))
 		forms = append(forms, []byte(encoded[4:20]))
 	}
@@ -139,7 +139,7 @@ func sendConfigCanaries(t *testing.T, s configCaller, h *hosttest.GitHub) (answe
 	return answers
 }
 
-// dumpConfigTables reads every column of every table.
+// dumpConfigTables reads each column of each table.
 func dumpConfigTables(t *testing.T, s configCaller, places map[string][]byte) {
 	t.Helper()
 	db, _ := s.Store.DB()
@@ -188,7 +188,7 @@ func configRows(t *testing.T, db *sql.DB, query string) (out []byte) {
 	return out
 }
 
-// readConfigFiles reads every file of the data directory.
+// readConfigFiles reads each file of the data directory.
 func readConfigFiles(t *testing.T, dir string, places map[string][]byte) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -204,14 +204,14 @@ func readConfigFiles(t *testing.T, dir string, places map[string][]byte) {
 	}
 }
 
-// configLog keeps what the server logs.
+// configLog records the server's log.
 type configLog struct {
 	testing.TB
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-// Log keeps a line. It does not go to the test's output, of which it would be most.
+// Log records a line. It does not write to the test's output, because it would dominate it.
 func (l *configLog) Log(args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

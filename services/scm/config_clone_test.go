@@ -24,7 +24,7 @@ import (
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
 
-// repository asks where the code of a new project is.
+// repository returns the repository of a new project.
 func (c configCaller) repository(t testing.TB, name, url string) (clone.Source, error) {
 	t.Helper()
 	var id int64
@@ -88,7 +88,7 @@ func TestRepositoryOfAProject(t *testing.T) {
 	})
 }
 
-// The name of a project and the URL of an upload lead nowhere, whatever they name: what counts is what was bound.
+// A project's name and the URL of an upload are never used to find code: only the binding counts.
 func TestUnboundProjectIsNotReached(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -133,7 +133,7 @@ func TestUnboundProjectIsNotReached(t *testing.T) {
 	})
 }
 
-// A connection without a token reads with a credential of its application.
+// A connection without a token reads with its application's credential.
 func TestRepositoryWithAnApplication(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

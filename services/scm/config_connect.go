@@ -13,10 +13,10 @@ import (
 	"github.com/palisade/palisade/services/scm/host"
 )
 
-// requestTimeout is for all calls that one of our RPCs makes.
+// requestTimeout is the timeout for all host requests of one RPC.
 const requestTimeout = 30 * time.Second
 
-// Connections is what all service groups of this package share.
+// Connections holds the shared dependencies of this package's service groups.
 type Connections struct {
 	*connect.Hosts
 	store     *store.Store
@@ -25,19 +25,19 @@ type Connections struct {
 	publicURL string
 }
 
-// NewConnections opens hosts through the guard, with credentials that the keyring sealed. publicURL is where hosts
-// reach our HTTP API, without a slash at the end.
+// NewConnections connects to hosts through the guard, with credentials sealed by the keyring. publicURL is the public
+// URL of the HTTP API, without a trailing slash.
 func NewConnections(st *store.Store, keyring *secret.Keyring, guard *egress.Guard, publicURL string) *Connections {
 	return &Connections{
 		Hosts: connect.New(st, keyring, guard), store: st, seals: connect.Seals{Keyring: keyring}, egress: guard, publicURL: publicURL,
 	}
 }
 
-// callback is the URL of the receiver of webhooks with a key.
+// callback is the URL of the webhook receiver for a key.
 func (c *Connections) callback(key string) string { return c.publicURL + "/api/scm/webhooks/" + key }
 
-// hostError is the answer to a caller whose request needed a host that failed. What passes by itself is UNAVAILABLE,
-// what somebody must put right is FAILED_PRECONDITION.
+// hostError converts a host's error to an RPC error. Temporary errors are UNAVAILABLE; errors that a person must fix
+// are FAILED_PRECONDITION.
 func hostError(err error) error {
 	text := err.Error()
 	switch {
@@ -49,9 +49,9 @@ func hostError(err error) error {
 	return err
 }
 
-// randomText is 32 random bytes as text for URLs and headers: a webhook's key or secret.
+// randomText returns 32 random bytes as text for URLs and headers: a webhook's key or secret.
 func randomText() string {
 	b := make([]byte, 32)
-	_, _ = rand.Read(b) // never fails: crypto/rand ends the program instead
+	_, _ = rand.Read(b) // never fails: crypto/rand aborts the program instead
 	return base64.RawURLEncoding.EncodeToString(b)
 }

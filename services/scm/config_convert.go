@@ -16,7 +16,7 @@ import (
 	"github.com/palisade/palisade/services/scm/host"
 )
 
-// convertConfigs renders configurations with their applications, which are read in one query.
+// convertConfigs converts configurations with their applications, which one query reads.
 func convertConfigs(ctx context.Context, db *ent.Client, rows ...*ent.ScmConfig) ([]*scmv1.ScmConfig, error) {
 	var ids []int64
 	for _, row := range rows {
@@ -48,7 +48,7 @@ func convertConfigs(ctx context.Context, db *ent.Client, rows ...*ent.ScmConfig)
 	return out, nil
 }
 
-// convertOne renders one configuration.
+// convertOne converts one configuration.
 func convertOne(ctx context.Context, db *ent.Client, row *ent.ScmConfig) (*scmv1.ScmConfig, error) {
 	out, err := convertConfigs(ctx, db, row)
 	if err != nil {
@@ -73,7 +73,7 @@ func convertConfig(row *ent.ScmConfig) (*scmv1.ScmConfig, error) {
 	}, nil
 }
 
-// The specification and the published API have each their own word for the same fact, and we show both.
+// The specification and the published API have different words for the same value; answers contain both.
 var (
 	gitHubEntity = map[host.Entity]scmv1.GithubEntityType{
 		host.Org: scmv1.GithubEntityType_GITHUB_ENTITY_TYPE_ORG, host.User: scmv1.GithubEntityType_GITHUB_ENTITY_TYPE_USER,
@@ -100,7 +100,7 @@ func statusOf(row *ent.ScmConfig) *scmv1.ScmStatus {
 
 // scopesOf is nil before the first successful check.
 func scopesOf(row *ent.ScmConfig) (*scmv1.ScmTokenScopes, error) {
-	if len(row.TokenScopes) == 0 && !row.CheckOk { // a token that may do nothing has no bytes either
+	if len(row.TokenScopes) == 0 && !row.CheckOk { // a token without scopes is also stored as no bytes
 		return nil, nil
 	}
 	scopes := &scmv1.ScmTokenScopes{}

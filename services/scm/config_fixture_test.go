@@ -22,7 +22,7 @@ type configCaller struct {
 	hooks   scmv1.ScmSubscriptionsServiceClient
 }
 
-// eachConfig runs a test on both databases; hosts on this machine may be called.
+// eachConfig runs a test on both databases. Loopback hosts may be called.
 func eachConfig(t *testing.T, test func(t *testing.T, s configCaller)) {
 	t.Helper()
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
@@ -31,23 +31,23 @@ func eachConfig(t *testing.T, test func(t *testing.T, s configCaller)) {
 	})
 }
 
-// path is that of a deployment's SCM configurations.
+// path is the path of a deployment's SCM configurations.
 func (c configCaller) path(more string, args ...any) string {
 	return fmt.Sprintf("/api/scm/deployments/%d/configs", c.DeploymentID) + fmt.Sprintf(more, args...)
 }
 
-// subscriptions is the path of the webhooks of a configuration.
+// subscriptions is the path of a configuration's webhooks.
 func (c configCaller) subscriptions(id int64, more string) string {
 	return fmt.Sprintf("/api/scm/deployments/%d/subscriptions/%d%s", c.DeploymentID, id, more)
 }
 
-// do requires a status and returns the body, without the request id of errors.
+// do sends a request, requires a status and returns the body, without the request id of errors.
 func (c configCaller) do(t testing.TB, method, path, body string, want int) string {
 	t.Helper()
 	return c.Body(t, c.Token, method, path, body, want)
 }
 
-// create makes a configuration and returns its id and the answer.
+// create creates a configuration and returns its id and the answer.
 func (c configCaller) create(t testing.TB, kind, baseURL, namespace, token, more string) (int64, string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"type":%q,"namespace":%q,"baseUrl":%q,"accessToken":%q%s}`, kind, namespace, baseURL, token, more)
@@ -55,7 +55,7 @@ func (c configCaller) create(t testing.TB, kind, baseURL, namespace, token, more
 	return configOf(t, answer).ID, answer
 }
 
-// gitHub starts a GitHub and connects the deployment to its organization.
+// gitHub starts a GitHub server and connects the deployment to its organization.
 func (c configCaller) gitHub(t testing.TB, more string) (*hosttest.GitHub, int64) {
 	t.Helper()
 	h := hosttest.NewGitHub(t)
@@ -63,7 +63,7 @@ func (c configCaller) gitHub(t testing.TB, more string) (*hosttest.GitHub, int64
 	return h, id
 }
 
-// gitLab starts a GitLab and connects the deployment to its group.
+// gitLab starts a GitLab server and connects the deployment to its group.
 func (c configCaller) gitLab(t testing.TB, more string) (*hosttest.GitLab, int64) {
 	t.Helper()
 	h := hosttest.NewGitLab(t)
@@ -71,7 +71,7 @@ func (c configCaller) gitLab(t testing.TB, more string) (*hosttest.GitLab, int64
 	return h, id
 }
 
-// connection is what tests read of a configuration.
+// connection holds the fields of a configuration that tests read.
 type connection struct {
 	ID                   int64 `json:",string"`
 	Type, Namespace      string
@@ -102,7 +102,7 @@ func configOf(t testing.TB, body string) connection {
 	return answer.Config
 }
 
-// read returns a configuration as the list shows it.
+// read returns a configuration from the list.
 func (c configCaller) read(t testing.TB, id int64) connection {
 	t.Helper()
 	var answer struct{ Configs []connection }
@@ -129,7 +129,7 @@ func (c configCaller) row(t testing.TB, id int64) *ent.ScmConfig {
 	return row
 }
 
-// goldenBody compares a body in which the host's address of this run is replaced.
+// goldenBody compares a body with the host's address of this run replaced.
 func goldenBody(t testing.TB, name, hostURL, body string) {
 	t.Helper()
 	apitest.Golden(t, name, strings.ReplaceAll(body, hostURL, "https://git.acme.test"))

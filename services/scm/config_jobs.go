@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// unsubscribeAttempts spread over about an hour: a webhook that stays behind is answered 404 and does no harm.
+	// unsubscribeAttempts span about an hour. A webhook that stays behind gets 404 and is harmless.
 	unsubscribeAttempts = 8
-	// syncAttempts are for hosts that fail; what the caller must put right ends the task at once.
+	// syncAttempts apply to host failures. Errors that the caller must fix end the job at once.
 	syncAttempts = 6
-	// syncTimeout is for all pages of the largest organizations.
+	// syncTimeout is enough for all pages of the largest organizations.
 	syncTimeout = 30 * time.Minute
-	// rateLimitWait is how long we stay away from a host that does not say until when its limit holds.
+	// rateLimitWait is the backoff for a rate limit without a reset time.
 	rateLimitWait = 5 * time.Minute
-	// rateLimitPatience is how long after its beginning a task still waits for a limit to end.
-	rateLimitPatience = 24 * time.Hour
+	// rateLimitMaxAge is the age at which a job stops waiting for rate limits.
+	rateLimitMaxAge = 24 * time.Hour
 )
 
-// Background is what this package's configurations need done when nobody waits.
+// Background returns the background work of configurations.
 func (c *Connections) Background(log *slog.Logger) jobs.Work {
 	return jobs.Work{Register: func(workers *river.Workers) {
 		jobs.AddWorker(workers, &unsubscribeWorker{connections: c, log: log})
@@ -36,8 +36,8 @@ func (c *Connections) Background(log *slog.Logger) jobs.Work {
 	}}
 }
 
-// unsubscribeArgs delete webhooks of a configuration that is gone or has moved on. The credential is the sealed one of
-// the row, which may not exist any more.
+// unsubscribeArgs is the job that deletes webhooks of a deleted or moved configuration. It has the sealed credential of
+// the row, which may be gone.
 type unsubscribeArgs struct {
 	DeploymentID int64    `json:"deployment_id"`
 	ConfigID     int64    `json:"config_id"`
@@ -52,12 +52,12 @@ type unsubscribeArgs struct {
 // Kind is the name in the queue.
 func (unsubscribeArgs) Kind() string { return "scm_unsubscribe" }
 
-// InsertOpts bound the tries.
+// InsertOpts limits the attempts.
 func (unsubscribeArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{MaxAttempts: unsubscribeAttempts}
 }
 
-// enqueueUnsubscribe has the webhooks of a configuration deleted at the host after the commit.
+// enqueueUnsubscribe deletes a configuration's webhooks at the host after the commit.
 func (s *Configurations) enqueueUnsubscribe(ctx context.Context, row *ent.ScmConfig) error {
 	if len(row.Subscriptions) == 0 {
 		return nil
@@ -90,32 +90,32 @@ func (w *unsubscribeWorker) Work(ctx context.Context, job *river.Job[unsubscribe
 			err = h.Unsubscribe(ctx, job.Args.Namespace, id)
 		}
 	}
-	if err != nil && !passing(err) {
+	if err != nil && !isTemporary(err) {
 		w.log.InfoContext(ctx, "a webhook stays at its host, which does not let us delete it", "config_id", job.Args.ConfigID, "error", err)
 	}
 	return retry(err, job.CreatedAt)
 }
 
-// passing reports whether an error may be gone the next time.
-func passing(err error) bool {
+// isTemporary reports whether an error may be temporary.
+func isTemporary(err error) bool {
 	return connect.ErrorText(err) == "" || host.Is(err, host.RateLimited) || host.Is(err, host.TimedOut) || host.Is(err, host.Unreachable) || host.Is(err, host.Failed)
 }
 
-// retry tells the queue what to do about a host's error: try again, later when the host says when, or never.
+// retry converts a host's error for the queue: retry, retry at the host's time, or never.
 func retry(err error, begun time.Time) error {
 	var limit *host.Error
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &limit) && limit.Kind == host.RateLimited && time.Since(begun) < rateLimitPatience:
+	case errors.As(err, &limit) && limit.Kind == host.RateLimited && time.Since(begun) < rateLimitMaxAge:
 		return river.JobSnooze(limitWait(limit))
-	case passing(err):
+	case isTemporary(err):
 		return err
 	}
 	return river.JobCancel(err)
 }
 
-// limitWait is how long to stay away from a host whose limit is used up.
+// limitWait is how long to wait after a rate limit error.
 func limitWait(limit *host.Error) time.Duration {
 	if limit.Reset.IsZero() {
 		return rateLimitWait

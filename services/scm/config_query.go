@@ -50,7 +50,7 @@ func (s *Configurations) list(ctx context.Context, r *scmv1.SearchScmConfigReque
 	if size == 0 {
 		size = defaultPageSize
 	}
-	// One more than asked for tells whether there is another page.
+	// One extra row shows whether there is another page.
 	rows, err := query.Order(order.apply).Limit(size + 1).All(ctx)
 	if err != nil {
 		return nil, "", err
@@ -64,7 +64,7 @@ func (s *Configurations) list(ctx context.Context, r *scmv1.SearchScmConfigReque
 	return configs, cursor, err
 }
 
-// listDigest binds a cursor to everything of the request but the cursor and the page size.
+// listDigest binds a cursor to the request, except the cursor and the page size.
 func listDigest(r *scmv1.SearchScmConfigRequest) (page.Digest, error) {
 	filter, _ := proto.Clone(r).(*scmv1.SearchScmConfigRequest)
 	filter.Cursor, filter.Limit = "", 0
@@ -85,7 +85,7 @@ func configFilter(f *scmv1.SearchScmConfigRequestFilter) []predicate.ScmConfig {
 	return where
 }
 
-// configOrder is the order of a list. Rows that are equal in it are ordered by id, in the same direction.
+// configOrder is the sort order of a list. The id breaks ties, in the same direction.
 type configOrder struct {
 	by         scmv1.ScmConfigSortBy
 	descending bool
@@ -102,8 +102,8 @@ func (o configOrder) apply(s *entsql.Selector) {
 	s.OrderExpr(entsql.Expr(s.C(scmconfig.FieldID) + direction))
 }
 
-// column is what comes before the id; empty when nothing does. A configuration that never was synchronized counts as
-// synchronized in 1970, on both databases.
+// column is the sort column before the id; empty if there is none. A configuration that was never synchronized sorts as
+// 1970 on both databases.
 func (o configOrder) column(s *entsql.Selector) string {
 	switch o.by {
 	case scmv1.ScmConfigSortBy_SCM_CONFIG_SORT_BY_NAME:
@@ -114,7 +114,7 @@ func (o configOrder) column(s *entsql.Selector) string {
 	return ""
 }
 
-// after selects the rows behind a place.
+// after selects the rows after a cursor position.
 func (o configOrder) after(value any, id int64) predicate.ScmConfig {
 	return func(s *entsql.Selector) {
 		sign := " > "
@@ -132,7 +132,7 @@ func (o configOrder) after(value any, id int64) predicate.ScmConfig {
 	}
 }
 
-// encode renders the place of a row: the key of package page, and behind it the namespace where that is what orders.
+// encode builds the cursor of a row: the key of package page, followed by the namespace if that is the sort column.
 func (o configOrder) encode(digest page.Digest, row *ent.ScmConfig) string {
 	key := page.Key{ID: row.ID}
 	if o.by == scmv1.ScmConfigSortBy_SCM_CONFIG_SORT_BY_LAST_SUCCESSFUL_SYNC_AT && row.LastSuccessfulSyncAt != nil {

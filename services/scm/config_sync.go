@@ -18,10 +18,10 @@ import (
 	"github.com/palisade/palisade/services/scm/host"
 )
 
-// syncBatch is how many repositories are stored in one transaction.
+// syncBatch is the number of repositories stored in one transaction.
 const syncBatch = 100
 
-// SyncScmConfig has the repositories read in the background.
+// SyncScmConfig starts reading the repositories in the background.
 func (s *Configurations) SyncScmConfig(ctx context.Context, r *scmv1.SyncScmConfigRequest) (*scmv1.SyncScmConfigResponse, error) {
 	row, err := find(ctx, s.store.Reader, r.GetConfigId())
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *Configurations) SyncScmConfig(ctx context.Context, r *scmv1.SyncScmConf
 	return &scmv1.SyncScmConfigResponse{TaskTokenJwt: token}, err
 }
 
-// callable refuses what no task could do: without a credential, or for a type of host that is not supported.
+// callable rejects configurations that a job could not use: no credential, or an unsupported type of host.
 func callable(row *ent.ScmConfig) error {
 	if err := host.Callable(connect.TypeOf(row.Type), row.BaseURL); err != nil {
 		return err
@@ -50,7 +50,7 @@ func callable(row *ent.ScmConfig) error {
 	return nil
 }
 
-// syncArgs read all repositories of a configuration.
+// syncArgs is the job that reads all repositories of a configuration.
 type syncArgs struct {
 	DeploymentID int64 `json:"deployment_id"`
 	ConfigID     int64 `json:"config_id"`
@@ -60,7 +60,7 @@ type syncArgs struct {
 // Kind is the name in the queue.
 func (syncArgs) Kind() string { return "scm_sync" }
 
-// InsertOpts make one run of the many that impatient callers ask for.
+// InsertOpts merges repeated requests into one job.
 func (syncArgs) InsertOpts() river.InsertOpts {
 	opts := jobs.OnceWaiting()
 	opts.MaxAttempts = syncAttempts
@@ -73,10 +73,10 @@ type syncWorker struct {
 	log         *slog.Logger
 }
 
-// Timeout is how long a run may take.
+// Timeout is the maximum duration of a job.
 func (*syncWorker) Timeout(*river.Job[syncArgs]) time.Duration { return syncTimeout }
 
-// Work reads the repositories. A run that ends early leaves what it has stored; the next one begins anew.
+// Work reads the repositories. If it ends early, stored repositories stay, and the next job starts again.
 func (w *syncWorker) Work(ctx context.Context, job *river.Job[syncArgs]) error {
 	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
 	row, err := w.connections.store.Reader.ScmConfig.Get(ctx, job.Args.ConfigID)
@@ -98,7 +98,7 @@ func (w *syncWorker) Work(ctx context.Context, job *river.Job[syncArgs]) error {
 	return retry(err, job.CreatedAt)
 }
 
-// repositorySync is one run.
+// repositorySync is one synchronization.
 type repositorySync struct {
 	*Connections
 	config *ent.ScmConfig
@@ -126,12 +126,12 @@ func (s *repositorySync) run(ctx context.Context) error {
 	return s.save(ctx, batch)
 }
 
-// done notes the success.
+// done records the success.
 func (s *repositorySync) done(ctx context.Context) error {
 	return s.note(ctx, func(update *ent.ScmConfigUpdateOne) { update.SetLastSuccessfulSyncAt(store.Now()) })
 }
 
-// failed notes what the host said, where the next look at the configuration shows it.
+// failed records the host's error in the configuration's status.
 func (s *repositorySync) failed(ctx context.Context, err error) error {
 	s.log.InfoContext(ctx, "repositories could not be read", "config_id", s.config.ID, "error", errors.Join(err, errors.Unwrap(err)))
 	return s.note(ctx, func(update *ent.ScmConfigUpdateOne) {
@@ -158,7 +158,7 @@ func (s *repositorySync) note(ctx context.Context, fields func(*ent.ScmConfigUpd
 	})
 }
 
-// webURL lets only links of the web through: the host's word becomes a link in pages.
+// webURL accepts only http and https links: the host's value becomes a link in pages.
 func webURL(raw string) string {
 	if strings.HasPrefix(raw, "https://") || strings.HasPrefix(raw, "http://") {
 		return raw

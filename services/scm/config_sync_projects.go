@@ -15,17 +15,17 @@ import (
 	"github.com/palisade/palisade/services/scm/host"
 )
 
-// What a project's bound_by says: who bound it to its repository. A synchronisation leaves what an administrator set.
+// Values of a project's bound_by: who bound it to its repository. A synchronisation does not change a binding by an
+// administrator.
 const (
 	boundBySync  = "sync"
 	boundByAdmin = "admin"
 )
 
-// maxName is how long the name of a project may be, in runes.
+// maxName is the maximum length of a project name, in runes.
 const maxName = 255
 
-// save makes or updates the projects of repositories. A project is found by its name, without regard to case, as scans
-// find it.
+// save creates or updates the projects of repositories. Project names are matched case-insensitively, as scans do.
 func (s *repositorySync) save(ctx context.Context, batch []host.Repository) error {
 	if len(batch) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func (s *repositorySync) save(ctx context.Context, batch []host.Repository) erro
 	})
 }
 
-// create prepares a new project. Automatic scans of the configuration are what its new projects begin with.
+// create prepares a new project. It inherits the configuration's setting for automatic scans.
 func (s *repositorySync) create(ctx context.Context, tx *ent.Tx, r host.Repository) *ent.ProjectCreate {
 	deploymentID, _ := tenant.FromContext(ctx)
 	now := store.Now()
@@ -91,7 +91,7 @@ func (s *repositorySync) create(ctx context.Context, tx *ent.Tx, r host.Reposito
 	return row
 }
 
-// update brings a project up to date. One that lives at another host has only the name in common and is left alone.
+// update updates a project. A project at another host that only shares the name is left unchanged.
 func (s *repositorySync) update(ctx context.Context, row *ent.Project, r host.Repository) error {
 	if row.URL != "" && !sameHost(row.URL, s.config.BaseURL) {
 		s.log.InfoContext(ctx, "a repository has the name of a project at another host", "config_id", s.config.ID, "name", r.Name)

@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
 
-// sync reads the repositories of a configuration and waits for the end.
+// sync runs a synchronization of a configuration and waits for its end.
 func (c configCaller) sync(t testing.TB, id int64) string {
 	t.Helper()
 	before := c.read(t, id).LastSuccessfulSyncAt

@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// taskKeyName names the key of task tokens in the store. They are no credentials: nothing but the name of a task is in
-	// them, and the key and algorithm are not those of users' tokens.
+	// taskKeyName is the name of the signing key for task tokens. The tokens are not credentials: they contain only the
+	// name of a task, and key and algorithm differ from users' tokens.
 	taskKeyName = "task_token_key"
 	// taskAudience is the aud claim of task tokens.
 	taskAudience = "palisade-tasks"
-	// taskTokenLife is how long a token names its task.
+	// taskTokenLife is how long a token is valid.
 	taskTokenLife = 24 * time.Hour
 )
 
-// taskClaims name a background task: its kind is the subject.
+// taskClaims identifies a background task. The subject is its kind.
 type taskClaims struct {
 	jwt.RegisteredClaims
-	// DeploymentID owns the task, ObjectID is what it works on.
+	// DeploymentID is the task's deployment, ObjectID the object that it works on.
 	DeploymentID string `json:"deploymentId"`
 	ObjectID     string `json:"objectId"`
 }
 
-// taskToken names a synchronization for those who want to ask for it later (contract: taskTokenJwt).
+// taskToken returns a token that identifies a synchronization in later requests (contract: taskTokenJwt).
 func (s *Configurations) taskToken(ctx context.Context, args syncArgs) (string, error) {
 	key, err := s.seals.Keyring.StoredKey(ctx, s.store, taskKeyName)
 	if err != nil {

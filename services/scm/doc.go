@@ -1,6 +1,6 @@
 // Package scm serves the connections of deployments to source-code hosts: configurations, applications, webhooks in
-// both directions and the content of review comments. What speaks to the hosts is in package host.
+// both directions and the content of review comments. Package host has the clients of the hosts.
 //
-// No host is called inside a transaction: what a call needs is read before it, and what it brought is written after it,
-// if the row still says what the call was made with.
+// No host is called inside a transaction. The data for a request is read before it, and the result is written after it,
+// if the row is still the one that the request was made for.
 package scm

@@ -21,13 +21,13 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// eventually waits for something of the only event.
+// eventually waits for a condition on the only event.
 func (r receiver) eventually(t testing.TB, what string, yes func(*ent.WebhookEvent) bool) {
 	t.Helper()
 	apitest.Eventually(t, what, func() bool { return yes(r.Store.Reader.WebhookEvent.Query().OnlyX(r.System(t))) })
 }
 
-// post sends an event of GitHub on a connection of the client, and returns the status.
+// post sends a GitHub event with the client and returns the status.
 func (r receiver) post(client *http.Client, name, body, signature string) (int, error) {
 	request, err := http.NewRequest(http.MethodPost, r.URL+r.path, strings.NewReader(body))
 	if err != nil {
@@ -42,7 +42,7 @@ func (r receiver) post(client *http.Client, name, body, signature string) (int, 
 	return response.StatusCode, response.Body.Close()
 }
 
-// burst sends bodies on so many connections, as fast as they are taken, and requires 200 for each.
+// burst sends bodies on several connections as fast as possible, and requires 200 for each.
 func (r receiver) burst(t testing.TB, connections int, bodies []string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}}
@@ -64,7 +64,7 @@ func (r receiver) burst(t testing.TB, connections int, bodies []string) {
 	t.Logf("%d events on %d connections in %v, %d refused", len(bodies), connections, time.Since(began).Round(time.Millisecond), refused.Load())
 }
 
-// eachLimited is eachConfig with a limit of requests that even a slow machine exceeds. A credential may make five at
+// eachLimited is eachConfig with a rate limit that even a slow machine exceeds. A credential may make five requests at
 // once.
 func eachLimited(t *testing.T, test func(t *testing.T, s configCaller)) {
 	t.Helper()
@@ -74,7 +74,7 @@ func eachLimited(t *testing.T, test func(t *testing.T, s configCaller)) {
 	})
 }
 
-// attackers try signatures for the key of a webhook until their context ends.
+// attackers try signatures for a webhook's key until their context ends.
 type attackers struct {
 	sync.WaitGroup
 	slowed, taken atomic.Int64
@@ -95,16 +95,16 @@ func (a *attackers) attack(ctx context.Context, r receiver, body string) {
 	}
 }
 
-// TestBurst sends events as fast as the server takes them, beside somebody at the same address who tries signatures for
-// the same key and has used up the limit of the address: all are accepted and acted on, and the attempts are slowed
-// down.
+// TestBurst sends valid events as fast as possible, while another client at the same address tries signatures for the
+// same key and has exhausted the address's limit. All valid events are accepted and processed, and the attempts are
+// throttled.
 func TestBurst(t *testing.T) {
 	eachLimited(t, func(t *testing.T, s configCaller) {
 		_, r := s.hooked(t)
 		const requests = 20
 		first, second := testrun.Size(200, 1500), testrun.Size(500, 5000)
 		for i := range requests {
-			s.Token = s.AddToken(t, s.Tenant, access.TokenSpec{}) // which has used up nothing
+			s.Token = s.AddToken(t, s.Tenant, access.TokenSpec{}) // a new token with an unused limit
 			s.Upload(t, "acme/web", fmt.Sprintf("refs/pull/%d/merge", 1000+i*(first+second)/requests), sarifOf(t, 42))
 		}
 		var bodies []string
@@ -135,7 +135,7 @@ func TestBurst(t *testing.T) {
 	})
 }
 
-// TestFullInbox refuses events beyond the bound in a way that hosts show; those of other deployments are taken.
+// TestFullInbox: events above the limit get an error that hosts show; events of other deployments are accepted.
 func TestFullInbox(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -171,7 +171,7 @@ func TestFullInbox(t *testing.T) {
 	})
 }
 
-// TestManyEventsOfOneRequest acts on them one after the other, without looking through all of them for each.
+// TestManyEventsOfOneRequest: events are processed one after the other, without reading all of them for each.
 func TestManyEventsOfOneRequest(t *testing.T) {
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		_, r := s.hooked(t)
@@ -189,7 +189,7 @@ func TestManyEventsOfOneRequest(t *testing.T) {
 	})
 }
 
-// TestTurnsOfDeployments has very many events of one deployment wait: one of another is acted on long before they are.
+// TestTurnsOfDeployments: an event of one deployment is processed long before the backlog of another.
 func TestTurnsOfDeployments(t *testing.T) {
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, _ := s.hooked(t)
@@ -232,7 +232,7 @@ func TestTurnsOfDeployments(t *testing.T) {
 	})
 }
 
-// TestTwoNodes has two nodes take the same events at the same moment, and act on them together: each once.
+// TestTwoNodes: two nodes receive the same events concurrently and process each once.
 func TestTwoNodes(t *testing.T) {
 	const events, requests = 300, 30
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
@@ -270,12 +270,12 @@ func TestTwoNodes(t *testing.T) {
 	})
 }
 
-// TestLostJobs finds events that no job was enqueued for, and those whose worker is gone.
+// TestLostJobs: events without a job, and events of a dead worker, are recovered.
 func TestLostJobs(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		_, r := s.hooked(t)
-		// While another node holds the event, nobody else does; what is stored here is what a killed node leaves.
+		// While another node has leased the event, no other worker takes it. The row is what a killed node leaves.
 		r.gitHub(t, "pull_request", event(t, "github_pull_request", `"number": 17`, `"number": 99`), 200, `{"status":"accepted"}`)
 		s.settle(t)
 		store17 := func(due time.Time) {

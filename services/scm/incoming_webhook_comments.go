@@ -27,7 +27,7 @@ import (
 	"github.com/palisade/palisade/services/scm/webhook"
 )
 
-// isCommand reports whether a comment is one that wants something.
+// isCommand reports whether a comment is a command, valid or not.
 func isCommand(text string) bool {
 	_, ok, _ := command.Parse(text)
 	return ok
@@ -42,8 +42,8 @@ func triageViaComment(ctx context.Context, db *ent.Client, deploymentID int64) (
 	return row.TriageViaComment, nil
 }
 
-// commented returns what a command causes. Who may not write to the repository is not answered: anybody may comment on
-// a public one.
+// commented returns the effect of a command. A user without write access gets no reply: anyone may comment on a public
+// repository.
 func (w *eventActions) commented(ctx context.Context, args eventArgs) (step, error) {
 	comment := args.Event.Comment
 	wanted, ok, problem := command.Parse(comment.Body)
@@ -71,15 +71,15 @@ func (w *eventActions) commented(ctx context.Context, args eventArgs) (step, err
 		return nil, err
 	}
 	if thread.Author == comment.Author && len(command.Findings(thread.Body)) > 0 {
-		return nil, nil // the account that we comment with ourselves
+		return nil, nil // the account that Palisade comments with
 	}
 	return func(ctx context.Context, tx *ent.Tx) error {
-		return w.obey(ctx, tx, args, project, thread, wanted, problem)
+		return w.execute(ctx, tx, args, project, thread, wanted, problem)
 	}, nil
 }
 
-// obey triages and has the answer sent, once for each comment, whichever of several webhooks tells of it.
-func (w *eventActions) obey(ctx context.Context, tx *ent.Tx, args eventArgs, project *ent.Project, thread host.ReviewComment, wanted command.Command, problem error) error {
+// execute triages and enqueues the reply, once per comment, even if several webhooks report it.
+func (w *eventActions) execute(ctx context.Context, tx *ent.Tx, args eventArgs, project *ent.Project, thread host.ReviewComment, wanted command.Command, problem error) error {
 	comment := args.Event.Comment
 	once := strings.Join([]string{"comment", args.BaseURL, args.Event.Repository, comment.ID}, " ")
 	known, err := tx.WebhookReceipt.Query().Where(webhookreceipt.WebhookKey(""), webhookreceipt.DeliveryID(once)).Exist(ctx)
@@ -105,7 +105,7 @@ func (w *eventActions) obey(ctx context.Context, tx *ent.Tx, args eventArgs, pro
 	if err != nil {
 		return err
 	}
-	found, decided := divide(found, args.Event.At)
+	found, decided := splitDecided(found, args.Event.At)
 	if err := w.decide(ctx, tx, args, wanted, found); err != nil {
 		return err
 	}
@@ -113,9 +113,9 @@ func (w *eventActions) obey(ctx context.Context, tx *ent.Tx, args eventArgs, pro
 	return jobs.FromContext(ctx).Enqueue(ctx, answer, nil)
 }
 
-// divide separates findings that a command may change from those about which somebody decided after it was written, by
-// seconds: hosts tell no more. What automation decided provisionally counts as no decision.
-func divide(found []*ent.Finding, at time.Time) (open, decided []*ent.Finding) {
+// splitDecided separates the findings that a command may change from the ones that a person triaged after it was
+// written, compared in seconds, the precision of hosts. Provisional decisions of automation do not count.
+func splitDecided(found []*ent.Finding, at time.Time) (open, decided []*ent.Finding) {
 	for _, row := range found {
 		later := row.TriagedAt != nil && row.TriageState != lifecycle.ProvisionallyIgnored &&
 			store.Time(*row.TriagedAt).Truncate(time.Second).After(at)
@@ -128,8 +128,8 @@ func divide(found []*ent.Finding, at time.Time) (open, decided []*ent.Finding) {
 	return open, decided
 }
 
-// findingsOf finds what a thread is about: the findings that our comment names, if the project has them, else those
-// that the latest scan of the pull request saw in the thread's line.
+// findingsOf finds the findings of a thread: the findings that our comment names, if the project has them. Otherwise it
+// is the findings that the pull request's latest scan reported in the thread's line.
 func findingsOf(ctx context.Context, tx *ent.Tx, projectID int64, args eventArgs, thread host.ReviewComment) ([]*ent.Finding, error) {
 	named, err := tx.Finding.Query().Where(finding.ProjectID(projectID), store.OneOf(finding.FieldID, command.Findings(thread.Body))).
 		Select(finding.FieldID, finding.FieldIssueType, finding.FieldTriageState, finding.FieldTriagedAt).Order(ent.Asc(finding.FieldID)).All(ctx)
@@ -144,7 +144,7 @@ func findingsOf(ctx context.Context, tx *ent.Tx, projectID int64, args eventArgs
 		return nil, nil
 	}
 	rows, err := tx.Finding.Query().
-		Where(finding.ProjectID(projectID), store.OneOf(finding.FieldRef, webhook.Refs(args.Host, args.Event.Number)), seen()).
+		Where(finding.ProjectID(projectID), store.OneOf(finding.FieldRef, webhook.Refs(args.Host, args.Event.Number)), reportedByLatestScan()).
 		Select(finding.FieldID, finding.FieldIssueType, finding.FieldTriageState, finding.FieldTriagedAt, finding.FieldContent).
 		Order(ent.Asc(finding.FieldID)).All(ctx)
 	if err != nil {
@@ -164,8 +164,8 @@ func covers(row *ent.Finding, path string, line int64) bool {
 	return at.GetFilePath() == path && first <= line && line <= max(first, last)
 }
 
-// decide triages as the API does, as of the time at which the comment was written: so it stands against commands that
-// were written before and come later.
+// decide triages like the API, with the time of the comment. So it takes precedence over commands that were written
+// earlier and arrive later.
 func (w *eventActions) decide(ctx context.Context, tx *ent.Tx, args eventArgs, wanted command.Command, found []*ent.Finding) error {
 	byType := map[string][]int64{}
 	request := &findingsv1.BulkTriageRequest{NewTriageState: wanted.State, NewTriageReason: wanted.Reason, NewNote: wanted.Comment}
@@ -187,7 +187,7 @@ func (w *eventActions) decide(ctx context.Context, tx *ent.Tx, args eventArgs, w
 	return nil
 }
 
-// answerText says what was done. It must not begin as a command does.
+// answerText describes the result. It must not begin like a command.
 func answerText(wanted command.Command, found, decided []*ent.Finding, author string) string {
 	if len(found)+len(decided) == 0 {
 		return "Nothing was changed: no open finding belongs to this line of the pull request. A newer scan may have moved or fixed it."
@@ -208,7 +208,7 @@ func answerText(wanted command.Command, found, decided []*ent.Finding, author st
 	return strings.TrimSpace(names(found, "was", "were") + " " + what + " at the request of " + author + ". " + later)
 }
 
-// names lists findings, with the verb for one or several.
+// names lists findings, with the singular or plural verb.
 func names(found []*ent.Finding, one, several string) string {
 	ids := make([]string, len(found))
 	for i, row := range found {
@@ -220,7 +220,8 @@ func names(found []*ent.Finding, one, several string) string {
 	return "Findings " + strings.Join(ids, ", ") + " " + several
 }
 
-// replyArgs is an answer in a review thread. It is a job of its own, so that sending it again does not triage again.
+// replyArgs is the job that replies in a review thread. It is a separate job, so that retrying it does not triage
+// again.
 type replyArgs struct {
 	DeploymentID   int64  `json:"deployment_id"`
 	ConfigID       int64  `json:"config_id,omitempty"`
@@ -235,7 +236,7 @@ type replyArgs struct {
 // Kind is the name in the queue.
 func (replyArgs) Kind() string { return "scm_reply" }
 
-// InsertOpts bound the tries.
+// InsertOpts limits the attempts.
 func (replyArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{MaxAttempts: webhookAttempts} }
 
 type replyWorker struct {
@@ -244,14 +245,14 @@ type replyWorker struct {
 	log *slog.Logger
 }
 
-// Work sends the answer.
+// Work sends the reply.
 func (w *replyWorker) Work(ctx context.Context, job *river.Job[replyArgs]) error {
 	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
 	h, err := w.openSender(ctx, job.Args.ConfigID, job.Args.AppID, job.Args.InstallationID)
 	if err == nil && h != nil {
 		err = h.ReplyToReviewComment(ctx, job.Args.Repository, job.Args.Number, job.Args.Thread, job.Args.Text)
 	}
-	if err != nil && !passing(err) {
+	if err != nil && !isTemporary(err) {
 		w.log.WarnContext(ctx, "a command in a review comment was carried out, but its host does not let us say so", "config_id", job.Args.ConfigID, "error", err)
 	}
 	return retry(err, job.CreatedAt)

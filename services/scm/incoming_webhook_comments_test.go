@@ -27,7 +27,7 @@ func command(t testing.TB, id int, text string, changes ...string) string {
 	return event(t, "github_comment", append([]string{"/fp the input is a constant", text, "5102", fmt.Sprint(id)}, changes...)...)
 }
 
-// TestTriageByComment triages the findings of a line, on all refs, and answers.
+// TestTriageByComment triages the findings of a line on all refs, and replies.
 func TestTriageByComment(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -46,7 +46,7 @@ func TestTriageByComment(t *testing.T) {
 		if !strings.HasPrefix(entry.ActorName, "octavia at 127.0.0.1") || len(entry.Changes) != 1 || entry.Changes[0].Kind != "review_comment" {
 			t.Errorf("audit entry %+v", entry)
 		}
-		// The same comment, as another hook of the host tells it: the body differs, the comment does not.
+		// The same comment from another webhook of the host: the body differs.
 		r.gitHub(t, name, command(t, 1, "/fp the input is a constant")+" ", 200, `{"status":"accepted"}`)
 		r.gitHub(t, name, command(t, 2, "/open"), 200, `{"status":"accepted"}`)
 		s.settle(t)
@@ -62,7 +62,7 @@ func TestTriageByComment(t *testing.T) {
 	})
 }
 
-// TestWhichFinding is decided by the marker of our comment, and by the line without one.
+// TestWhichFinding: the marker in our comment selects the finding; without one, the line does.
 func TestWhichFinding(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -83,11 +83,11 @@ func TestWhichFinding(t *testing.T) {
 			}
 			return replies[0].Body
 		}
-		// The marker wins over the line.
+		// The marker takes precedence over the line.
 		if got := send(1, hosttest.Comment{Author: "palisade-bot", Body: fmt.Sprintf("<!-- palisade:finding=%d -->", ids[1]), Path: "app/login.go", Line: 42}); got != fmt.Sprintf("Finding %d was ignored at the request of octavia.", ids[1]) {
 			t.Error(got)
 		}
-		// That of another project does not count; the finding reaches to the line after.
+		// A marker of another project is ignored; the finding extends to the next line.
 		if got := send(2, hosttest.Comment{Author: "palisade-bot", Body: fmt.Sprintf("palisade:finding=%d", foreign), Path: "app/login.go", Line: 43}); got != fmt.Sprintf("Finding %d was ignored at the request of octavia.", ids[0]) {
 			t.Error(got)
 		}
@@ -102,7 +102,7 @@ func TestWhichFinding(t *testing.T) {
 	})
 }
 
-// TestWhoMayTriage leaves out everybody who may not.
+// TestWhoMayTriage: users without permission are ignored.
 func TestWhoMayTriage(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -127,7 +127,7 @@ func TestWhoMayTriage(t *testing.T) {
 	})
 }
 
-// TestFailedReply has the host fail at the first answer: it is sent again, and nothing is triaged again.
+// TestFailedReply: if the host fails at the first reply, it is sent again, without triaging again.
 func TestFailedReply(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -179,7 +179,7 @@ func TestGitLabComment(t *testing.T) {
 	})
 }
 
-// TestApplicationWebhooks are signed with the application's secret, and answered by its installation.
+// TestApplicationWebhooks are signed with the application's secret; its installation sends the replies.
 func TestApplicationWebhooks(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -210,11 +210,11 @@ func TestApplicationWebhooks(t *testing.T) {
 			{"created", 8801, 1777890030, true},
 			{"suspend", 8801, 1777890040, false},
 			{"unsuspend", 8801, 1777890050, true},
-			{"suspend", 8801, 1777890045, true}, // late
+			{"suspend", 8801, 1777890045, true}, // out of order
 			{"deleted", 8801, 1777890050, false},
-			{"unsuspend", 8801, 1777890050, false}, // late
+			{"unsuspend", 8801, 1777890050, false}, // out of order
 			{"created", 8801, 1777890060, true},
-			{"deleted", 8800, 1777890070, true}, // of another
+			{"deleted", 8800, 1777890070, true}, // another installation
 		} {
 			body := event(t, "github_installation", `"created",`, `"`+step.action+`",`, `"id": 8801`, fmt.Sprintf(`"id": %d`, step.id),
 				`"updated_at": 1777890030`, fmt.Sprintf(`"updated_at": %d`, step.updated))
@@ -234,7 +234,7 @@ func TestApplicationWebhooks(t *testing.T) {
 	})
 }
 
-// count is how many events there are: a body that was sent before is not taken.
+// count is the number of events: a body that was sent before is not stored again.
 func (r receiver) count(t testing.TB) int {
 	t.Helper()
 	return r.Store.Reader.WebhookEvent.Query().CountX(r.System(t))

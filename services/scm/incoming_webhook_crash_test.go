@@ -22,7 +22,7 @@ import (
 
 const crashToken = "sgp_crash4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa5TeUo1W"
 
-// startProcess runs a server in a process of its own, and returns its address and what kills it as a power cut would.
+// startProcess runs a server in its own process, and returns its address and a function that sends SIGKILL.
 func startProcess(t testing.TB, binary string, o store.Options) (url string, kill func()) {
 	t.Helper()
 	address := apitest.FreeAddress(t)
@@ -52,8 +52,8 @@ func startProcess(t testing.TB, binary string, o store.Options) (url string, kil
 	return "http://" + address, kill
 }
 
-// TestKilledReceiver kills a server while it takes and acts on events: what it has answered is acted on after the next
-// start, once.
+// TestKilledReceiver kills a server while it receives and processes events. Acknowledged events are processed after the
+// next start, once.
 func TestKilledReceiver(t *testing.T) {
 	binary, err := testrun.Program(t.Context(), t.TempDir())
 	if err != nil {
@@ -115,8 +115,8 @@ func killAndLook(t *testing.T, binary string, o store.Options) {
 	}
 }
 
-// untilKilled sends events, and kills the server when half of them are answered. It returns the numbers of those that
-// were.
+// untilKilled sends events and kills the server when half of them are acknowledged. It returns the numbers of the
+// acknowledged ones.
 func (r receiver) untilKilled(bodies []string, kill func()) map[int]bool {
 	var next atomic.Int64
 	var senders sync.WaitGroup

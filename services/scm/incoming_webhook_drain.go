@@ -23,28 +23,28 @@ import (
 )
 
 const (
-	// eventsQueue is where the jobs that act on events wait.
+	// eventsQueue is the queue of the jobs that process events.
 	eventsQueue   = "scm_events"
 	eventsWorkers = 8
 	eventsPoll    = 500 * time.Millisecond
-	// eventsTurn is how long a deployment's turn lasts while others may wait for one.
+	// eventsTurn is how long a deployment's turn lasts if others may wait.
 	eventsTurn = time.Second
-	// eventsAtOnce is how many events of one deployment are acted on at a time, each of another pull request, and
-	// eventsTaken how many are taken for that at once.
-	eventsAtOnce = 4
-	eventsTaken  = 32
-	// eventTimeout is for acting on one event, and eventLease for how long nobody else takes it: long enough for all that
-	// are taken at once, of which none begins after the turn, and short enough for what a killed node had taken.
+	// eventsAtOnce is how many events of one deployment are processed concurrently, each of another pull request.
+	// eventsPerClaim is how many are leased at once.
+	eventsAtOnce   = 4
+	eventsPerClaim = 32
+	// eventTimeout applies to processing one event. eventLease is the lease: long enough for all events leased at once,
+	// none of which starts after the turn, and short enough to recover the events of a killed node.
 	eventTimeout = time.Minute
 	eventLease   = 75 * time.Second
-	// eventsSweep is how often events are looked for that nobody was told of, or that are to be tried again.
+	// eventsSweep is the interval of looking for events without a job and for retries.
 	eventsSweep = 10 * time.Second
 )
 
-// errTaken says that another took the event, since acting on it took longer than its lease.
+// errTaken: another worker took the event, because processing took longer than the lease.
 var errTaken = errors.New("the event is not ours any more")
 
-// drainArgs act on the waiting events of a deployment.
+// drainArgs is the job that processes a deployment's waiting events.
 type drainArgs struct {
 	DeploymentID int64 `json:"deployment_id"`
 }
@@ -52,10 +52,10 @@ type drainArgs struct {
 // Kind is the name in the queue.
 func (drainArgs) Kind() string { return "scm_events" }
 
-// InsertOpts keep one job of a deployment waiting.
+// InsertOpts keeps at most one waiting job per deployment.
 func (drainArgs) InsertOpts() river.InsertOpts {
 	opts := jobs.OnceWaiting()
-	opts.Queue, opts.MaxAttempts = eventsQueue, 3 // then the next sweep begins anew
+	opts.Queue, opts.MaxAttempts = eventsQueue, 3 // the next sweep starts again
 	return opts
 }
 
@@ -64,11 +64,11 @@ type drainWorker struct {
 	*eventActions
 
 	mu      sync.Mutex
-	running map[int64]bool // by deployment: whether to look again before it ends
+	running map[int64]bool // by deployment: whether to check again before the end
 }
 
-// Work acts on events until none is due, or the turn of the deployment is over. On a node one job of a deployment
-// works; others have it look again, and leave.
+// Work processes events until none is due or the deployment's turn is over. One job per deployment works on a node.
+// Other jobs signal it and return.
 func (w *drainWorker) Work(ctx context.Context, job *river.Job[drainArgs]) error {
 	id := job.Args.DeploymentID
 	if !w.enter(id) {
@@ -93,7 +93,7 @@ func (w *drainWorker) Work(ctx context.Context, job *river.Job[drainArgs]) error
 	}
 }
 
-// enter reports whether no other job of the deployment works on this node; one that does looks again.
+// enter reports whether no other job of the deployment works on this node. A working job is signaled to check again.
 func (w *drainWorker) enter(id int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +105,7 @@ func (w *drainWorker) enter(id int64) bool {
 	return true
 }
 
-// leave ends the work of a job, unless it is to look again first and does not have to leave.
+// leave ends the work of a job. It returns false if the job was signaled to check again, unless must is set.
 func (w *drainWorker) leave(id int64, must bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,8 +117,8 @@ func (w *drainWorker) leave(id int64, must bool) bool {
 	return true
 }
 
-// batch takes some events and acts on them, and reports whether there were any. What has not begun when the turn is
-// over is given back.
+// batch leases and processes some events, and reports whether there were any. Events not started at the end of the turn
+// are released.
 func (w *drainWorker) batch(ctx context.Context, over time.Time) (more bool, err error) {
 	rows, lease, err := w.claim(ctx)
 	if err != nil || len(rows) == 0 {
@@ -143,7 +143,7 @@ func (w *drainWorker) batch(ctx context.Context, over time.Time) (more bool, err
 	return true, err
 }
 
-// subject acts on an event, and on those of its subject that come after it, until the turn is over.
+// subject processes an event and the later ones of its subject, until the turn is over.
 func (w *drainWorker) subject(ctx context.Context, row *ent.WebhookEvent, lease int64, over time.Time) (err error) {
 	for row != nil && err == nil {
 		subject := row.Subject
@@ -155,8 +155,7 @@ func (w *drainWorker) subject(ctx context.Context, row *ent.WebhookEvent, lease 
 	return err
 }
 
-// next takes the event of a subject that happened before all others that wait; nil when there is none, or when it is
-// not due.
+// next leases the oldest waiting event of a subject; nil if there is none or it is not due.
 func (w *drainWorker) next(ctx context.Context, subject string) (row *ent.WebhookEvent, lease int64, err error) {
 	err = w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := time.Now()
@@ -176,13 +175,13 @@ func (w *drainWorker) next(ctx context.Context, subject string) (row *ent.Webhoo
 	return row, lease, err
 }
 
-// claim takes due events, the first of each subject, until a time at which others may take them.
+// claim leases due events, the first of each subject.
 func (w *drainWorker) claim(ctx context.Context) (rows []*ent.WebhookEvent, lease int64, err error) {
 	err = w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := time.Now()
 		lease = store.Micros(now.Add(eventLease))
 		query := tx.WebhookEvent.Query().Where(webhookevent.DueAtLTE(store.Micros(now)), firstOfSubject(store.Micros(now))).
-			Order(ent.Asc(webhookevent.FieldDueAt, webhookevent.FieldID)).Limit(eventsTaken)
+			Order(ent.Asc(webhookevent.FieldDueAt, webhookevent.FieldID)).Limit(eventsPerClaim)
 		if w.store.Postgres() {
 			query.ForUpdate(entsql.WithLockAction(entsql.SkipLocked))
 		}
@@ -198,8 +197,8 @@ func (w *drainWorker) claim(ctx context.Context) (rows []*ent.WebhookEvent, leas
 	return rows, lease, err
 }
 
-// firstOfSubject limits events to those that happened before all others of their subject that wait, where none of these
-// is being worked on or waits for another try.
+// firstOfSubject selects the oldest waiting event of each subject, if no event of the subject is being processed or
+// waits for a retry.
 func firstOfSubject(now int64) predicate.WebhookEvent {
 	return func(s *entsql.Selector) {
 		other := entsql.Table(webhookevent.Table).As("other")
@@ -220,8 +219,7 @@ func firstOfSubject(now int64) predicate.WebhookEvent {
 	}
 }
 
-// event acts on one event, and stores that it is over in the transaction of what it causes: so neither is there without
-// the other, however often and wherever it is tried.
+// event processes one event and marks it done in the transaction of its effects, so that both happen exactly once.
 func (w *drainWorker) event(ctx context.Context, row *ent.WebhookEvent, lease int64) error {
 	taken := func(tx *ent.Tx) *ent.WebhookEventUpdate {
 		return tx.WebhookEvent.Update().Where(webhookevent.ID(row.ID), webhookevent.DueAt(lease))
@@ -233,7 +231,7 @@ func (w *drainWorker) event(ctx context.Context, row *ent.WebhookEvent, lease in
 		}
 		return err
 	})
-	if err == nil || errors.Is(err, errTaken) || ctx.Err() != nil { // that of a node that stops: the lease ends by itself
+	if err == nil || errors.Is(err, errTaken) || ctx.Err() != nil { // for a node that stops, the lease expires by itself
 		return nil
 	}
 	wait, counts, again := tryAgain(err, row)
@@ -252,7 +250,7 @@ func (w *drainWorker) event(ctx context.Context, row *ent.WebhookEvent, lease in
 	})
 }
 
-// tryEvent acts on one event. A panic is an error, since the queue's own protection does not reach this goroutine.
+// tryEvent processes one event. It converts a panic to an error: the queue does not recover panics in this goroutine.
 func (w *drainWorker) tryEvent(ctx context.Context, row *ent.WebhookEvent, over step) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -269,24 +267,23 @@ func (w *drainWorker) tryEvent(ctx context.Context, row *ent.WebhookEvent, over 
 	return w.act(ctx, args, over)
 }
 
-// tryAgain says whether acting on an event is tried again after an error, and when; counts, whether that is one of the
-// tries that it has.
+// tryAgain decides whether and when to retry after an error. counts reports whether the try counts against the limit.
 func tryAgain(err error, row *ent.WebhookEvent) (wait time.Duration, counts, again bool) {
 	var limit *host.Error
-	if errors.As(err, &limit) && limit.Kind == host.RateLimited && time.Since(store.Time(row.ReceivedAt)) < rateLimitPatience {
+	if errors.As(err, &limit) && limit.Kind == host.RateLimited && time.Since(store.Time(row.ReceivedAt)) < rateLimitMaxAge {
 		return limitWait(limit), false, true
 	}
 	tries := time.Duration(row.Attempts + 1)
-	return min(tries*tries*tries*tries*time.Second, time.Hour), true, passing(err) && row.Attempts+1 < webhookAttempts
+	return min(tries*tries*tries*tries*time.Second, time.Hour), true, isTemporary(err) && row.Attempts+1 < webhookAttempts
 }
 
-// sweepArgs look for events that are due.
+// sweepArgs is the job that looks for due events.
 type sweepArgs struct{}
 
 // Kind is the name in the queue.
 func (sweepArgs) Kind() string { return "scm_events_sweep" }
 
-// InsertOpts keep runs from piling up while no node works.
+// InsertOpts keeps jobs from piling up while no node works.
 func (sweepArgs) InsertOpts() river.InsertOpts {
 	opts := jobs.OnceWaiting()
 	opts.Queue = eventsQueue
@@ -298,7 +295,7 @@ type sweepWorker struct {
 	store *store.Store
 }
 
-// Work enqueues the jobs of all deployments that have due events. A job that waits already is not added again.
+// Work enqueues the jobs of all deployments with due events. A job that already waits is not added again.
 func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[sweepArgs]) error {
 	var ids []int64
 	err := w.store.Reader.WebhookEvent.Query().Where(webhookevent.DueAtLTE(store.Now())).Unique(true).

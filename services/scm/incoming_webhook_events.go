@@ -22,7 +22,7 @@ import (
 	"github.com/palisade/palisade/services/scm/webhook"
 )
 
-// asHost makes the host, or a person there, responsible for what is changed under the context.
+// asHost makes the host, or a user there, the audit actor for changes under the context.
 func asHost(ctx context.Context, args eventArgs, login string) context.Context {
 	name := args.BaseURL
 	if u, err := url.Parse(args.BaseURL); err == nil && u.Host != "" {
@@ -34,11 +34,11 @@ func asHost(ctx context.Context, args eventArgs, login string) context.Context {
 	return audit.Begin(ctx, audit.Actor{Kind: audit.KindHost, Name: name}, "webhook/"+string(args.Event.Kind))
 }
 
-// closed marks what scans saw on the refs of a pull request that is over as removed, whether it was merged or not: the
-// refs get no more scans, and what was merged is found on the branch (contract facts section 4). What scans saw fixed
-// there stays fixed. A scan of a request that was opened again reopens what it sees, and what was closed before such a
-// scan began closes nothing any more, however late we hear of it. If the request was to fix a finding, the finding
-// learns what became of it; its project may have another name than the repository.
+// closed marks findings on the refs of a closed pull request as removed, merged or not: the refs get no more scans, and
+// merged findings are reported on the branch (contract facts section 4). Fixed findings stay fixed. A scan of a
+// reopened request reopens the findings that it reports, and a close from before that scan has no effect, however late
+// its event arrives. If the request was to fix a finding, the finding's fix state is updated; its project may have
+// another name than the repository.
 func (w *eventActions) closed(ctx context.Context, args eventArgs) (step, error) {
 	row, err := w.project(ctx, w.store.Reader, args)
 	if err != nil {
@@ -48,7 +48,7 @@ func (w *eventActions) closed(ctx context.Context, args eventArgs) (step, error)
 		again := false
 		if row != nil {
 			again, err = w.closeRefs(ctx, tx, args, row)
-			if err := ignoreMissing(err); err != nil { // missing: it was deleted meanwhile, and its findings with it
+			if err := ignoreMissing(err); err != nil { // not found: deleted meanwhile, with its findings
 				return err
 			}
 		}
@@ -59,7 +59,7 @@ func (w *eventActions) closed(ctx context.Context, args eventArgs) (step, error)
 	}, nil
 }
 
-// closeRefs removes what scans saw on the refs of a pull request, unless a scan says that it was opened again.
+// closeRefs removes the findings on a pull request's refs, unless a later scan shows that it was reopened.
 func (w *eventActions) closeRefs(ctx context.Context, tx *ent.Tx, args eventArgs, project *ent.Project) (again bool, err error) {
 	if err := w.lockProject(ctx, tx, project.ID); err != nil {
 		return false, err
@@ -71,7 +71,8 @@ func (w *eventActions) closeRefs(ctx context.Context, tx *ent.Tx, args eventArgs
 	return false, w.removeFindings(ctx, tx, args, project, refs)
 }
 
-// scannedSince reports whether a scan of one of the refs began after a time, by seconds: hosts tell no more.
+// scannedSince reports whether a scan of one of the refs began after a time, compared in seconds, the precision of
+// hosts.
 func scannedSince(ctx context.Context, tx *ent.Tx, projectID int64, refs []string, at time.Time) (bool, error) {
 	next := store.Micros(at.Truncate(time.Second).Add(time.Second))
 	return tx.Scan.Query().Where(scan.ProjectID(projectID), scan.RefIn(refs...), scan.StartedAtGTE(next)).Exist(ctx)
@@ -83,9 +84,9 @@ func (w *eventActions) removeFindings(ctx context.Context, tx *ent.Tx, args even
 	if args.Event.Merged {
 		reason = "pull request merged"
 	}
-	// Found by their ids first: statistics in which one project has most of all findings let SQLite read the table instead
-	// of an index.
-	ids, err := tx.Finding.Query().Where(finding.ProjectID(project.ID), finding.RefIn(refs...), seen()).Order(ent.Asc(finding.FieldID)).IDs(ctx)
+	// Select ids first: if statistics say that one project has most findings, SQLite would scan the table instead of using
+	// an index.
+	ids, err := tx.Finding.Query().Where(finding.ProjectID(project.ID), finding.RefIn(refs...), reportedByLatestScan()).Order(ent.Asc(finding.FieldID)).IDs(ctx)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
@@ -111,10 +112,12 @@ func (w *eventActions) removeFindings(ctx context.Context, tx *ent.Tx, args even
 	return nil
 }
 
-// seen limits findings to those that the latest scan saw.
-func seen() predicate.Finding { return finding.StateIn(lifecycle.Unresolved, lifecycle.Muted) }
+// reportedByLatestScan selects findings that the latest scan reported.
+func reportedByLatestScan() predicate.Finding {
+	return finding.StateIn(lifecycle.Unresolved, lifecycle.Muted)
+}
 
-// ignoreMissing takes what is gone for done.
+// ignoreMissing treats not found as success.
 func ignoreMissing(err error) error {
 	if ent.IsNotFound(err) {
 		return nil
@@ -122,13 +125,13 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// installed notes whether the application is installed in its namespace, for itself and for the connections there. What
-// the host told of an earlier state, or of another installation that has ended, changes nothing.
+// installed stores whether the application is installed in its namespace, for the application and its connections.
+// Older states, and states of another installation that has ended, are ignored.
 func (w *eventActions) installed(args eventArgs) step {
 	about := args.Event.Installation
 	return func(ctx context.Context, tx *ent.Tx) error {
 		before, err := w.lockApp(ctx, tx, scmapp.ID(args.AppID))
-		if err != nil || late(before, about) {
+		if err != nil || isOlder(before, about) {
 			return err
 		}
 		id := ""
@@ -150,9 +153,9 @@ func (w *eventActions) installed(args eventArgs) step {
 	}
 }
 
-// late reports whether what the host tells of an installation is older than what is known. Of two that were told of the
-// same second the end counts.
-func late(app *ent.ScmApp, about webhook.Installation) bool {
+// isOlder reports whether an installation state is older than the stored one. Of two states in the same second, the
+// deletion counts.
+func isOlder(app *ent.ScmApp, about webhook.Installation) bool {
 	if !about.Present && app.InstallationID != "" && app.InstallationID != strconv.FormatInt(about.ID, 10) {
 		return true
 	}
@@ -163,7 +166,7 @@ func late(app *ent.ScmApp, about webhook.Installation) bool {
 	return at < *app.InstallationAt || at == *app.InstallationAt && about.Present && app.InstallationID == ""
 }
 
-// installedConfigs are those that use the application or are of its namespace: one or two.
+// installedConfigs returns the one or two configurations that use the application or have its namespace.
 func (w *eventActions) installedConfigs(ctx context.Context, tx *ent.Tx, app *ent.ScmApp, about webhook.Installation) error {
 	configs, err := tx.ScmConfig.Query().Where(
 		scmconfig.Or(

@@ -12,8 +12,8 @@ import (
 	"github.com/palisade/palisade/services/scm/webhook"
 )
 
-// endFix notes on a finding what became of the pull request that was opened to fix it: it was merged, or there is none
-// any more. That of an older fix says nothing about the one that is open now.
+// endFix records on a finding that the pull request to fix it was merged or closed. An event about an older fix does
+// not affect the current one.
 func (w *eventActions) endFix(ctx context.Context, tx *ent.Tx, args eventArgs) error {
 	url := webhook.RequestURL(args.Host, args.Event.RepositoryURL, args.Event.Number)
 	fix, err := tx.AiFix.Query().Where(aifix.Status("opened"), aifix.PrURL(url)).Order(ent.Desc(aifix.FieldID)).First(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// fixOf stores a fix of the first finding of a deployment, whose pull request is open at the host; n tells fixes apart.
+// fixOf stores a fix of a deployment's first finding, with an open pull request at the host; n distinguishes fixes.
 func (c configCaller) fixOf(t testing.TB, of apitest.Tenant, n int, url string) {
 	t.Helper()
 	err := c.Store.Write(c.System(t), func(ctx context.Context, tx *ent.Tx) error {
@@ -30,7 +30,7 @@ func (c configCaller) fixOf(t testing.TB, of apitest.Tenant, n int, url string) 
 	}
 }
 
-// fixStates are those of the findings that have one, in all deployments.
+// fixStates returns the fix states of findings in all deployments.
 func (c configCaller) fixStates(t testing.TB) (states []string) {
 	t.Helper()
 	for _, row := range c.Store.Reader.Finding.Query().Where(finding.ClickToFixStateNotNil()).Order(ent.Asc(finding.FieldID)).AllX(c.System(t)) {
@@ -60,7 +60,7 @@ func TestFixIsMerged(t *testing.T) {
 			s.settle(t)
 			wantList(t, "states", s.fixStates(t), want...)
 		}
-		send(closed(t, 30, true), "open", "open") // somebody's
+		send(closed(t, 30, true), "open", "open") // not opened by Palisade
 		send(closed(t, 31, false), "open")
 		s.fixOf(t, s.Tenant, 2, page+"32")
 		wantList(t, "another fix", s.fixStates(t), "open", "open")
@@ -73,7 +73,7 @@ func TestFixIsMerged(t *testing.T) {
 	})
 }
 
-// TestFixIsMergedAtGitLab is about a project whose name is not the repository's.
+// TestFixIsMergedAtGitLab: the project's name differs from the repository's.
 func TestFixIsMergedAtGitLab(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {

@@ -23,16 +23,16 @@ import (
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
 
-// thread is the id of the first review comment in the recorded events of GitHub.
+// thread is the id of the first review comment in the recorded GitHub events.
 const thread = 5101
 
-// pullRef and mainRef are where the seeded findings are.
+// pullRef and mainRef are the refs of the seeded findings.
 const (
 	pullRef = "refs/pull/17/merge"
 	mainRef = "refs/heads/main"
 )
 
-// sarifOf writes a report with one result in each line of app/login.go.
+// sarifOf writes a report with one result in each given line of app/login.go.
 func sarifOf(t testing.TB, lines ...int) []byte {
 	t.Helper()
 	results := []any{}
@@ -55,13 +55,13 @@ func sarifOf(t testing.TB, lines ...int) []byte {
 	return raw
 }
 
-// event reads a recorded webhook that happened just now; changes are old and new texts in turn.
+// event reads a recorded webhook with the current time; changes are alternating old and new texts.
 func event(t testing.TB, name string, changes ...string) string {
 	t.Helper()
 	return eventAt(t, time.Now(), name, changes...)
 }
 
-// eventAt is event for one that happened at a time.
+// eventAt is event with a given time.
 func eventAt(t testing.TB, at time.Time, name string, changes ...string) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("webhook", "testdata", name+".json"))
@@ -84,13 +84,13 @@ func digest(secret, body string) string {
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// receiver is where a host was told to send, and what to sign with.
+// receiver is a webhook's URL and signing secret.
 type receiver struct {
 	configCaller
 	path, secret string
 }
 
-// receiverOf reads what a host was told.
+// receiverOf reads the webhook that a host was given.
 func (c configCaller) receiverOf(t testing.TB, hook hosttest.Hook) receiver {
 	t.Helper()
 	path, ok := strings.CutPrefix(hook.URL, c.Config.PublicURL)
@@ -125,7 +125,7 @@ func (c configCaller) toggle(t testing.TB, of apitest.Tenant, on bool) {
 	}
 }
 
-// gitHub sends an event as GitHub does, and requires an answer.
+// gitHub sends an event like GitHub, and requires an answer.
 func (r receiver) gitHub(t testing.TB, name, body string, status int, want string) {
 	t.Helper()
 	r.answer(t, body, status, want, "X-GitHub-Event", name, "X-GitHub-Delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958",
@@ -140,7 +140,7 @@ func (r receiver) answer(t testing.TB, body string, status int, want string, hea
 	}
 }
 
-// settle waits until all events are acted on, and the jobs that they cause are done.
+// settle waits until all events and their jobs are processed.
 func (c configCaller) settle(t testing.TB) {
 	t.Helper()
 	reader, _ := c.Store.DB()
@@ -155,7 +155,7 @@ func (c configCaller) settle(t testing.TB) {
 	})
 }
 
-// stands lists the findings of a deployment as "ref line status reason", in the order of their ids.
+// stands lists the findings of a deployment as "ref line status reason", by id.
 func (c configCaller) stands(t testing.TB, of apitest.Tenant) (list []string) {
 	t.Helper()
 	for _, f := range c.Store.Reader.Finding.Query().Where(finding.DeploymentID(of.DeploymentID)).Order(ent.Asc(finding.FieldID)).AllX(c.System(t)) {
@@ -171,7 +171,7 @@ func (c configCaller) stands(t testing.TB, of apitest.Tenant) (list []string) {
 	return list
 }
 
-// events lists the events by hosts as "kind to reason actor".
+// events lists the events made by hosts as "kind to reason actor".
 func (c configCaller) events(t testing.TB) (list []string) {
 	t.Helper()
 	for _, e := range c.Store.Reader.FindingEvent.Query().Where(findingevent.ActorKind("host")).Order(ent.Asc(findingevent.FieldID)).AllX(c.System(t)) {

@@ -22,14 +22,13 @@ import (
 )
 
 const (
-	// expiryInterval is how often what is too old is looked for.
+	// expiryInterval is how often expired rows are deleted.
 	expiryInterval = time.Hour
-	// webhookAttempts spread over two to three hours: an answer that comes much later helps nobody.
+	// webhookAttempts span two to three hours. A later reply is of no use.
 	webhookAttempts = 9
 )
 
-// IncomingBackground acts on what incoming webhooks tell, and forgets old ones and requests for applications that are
-// over.
+// IncomingBackground processes events of incoming webhooks, and deletes old events and expired application requests.
 func IncomingBackground(c *Connections, log *slog.Logger) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
@@ -45,7 +44,7 @@ func IncomingBackground(c *Connections, log *slog.Logger) jobs.Work {
 	}
 }
 
-// eventArgs is what one webhook told, and who sent it: a configuration or an application.
+// eventArgs is an event and its sender: a configuration or an application.
 type eventArgs struct {
 	DeploymentID int64         `json:"deployment_id"`
 	ConfigID     int64         `json:"config_id,omitempty"`
@@ -58,10 +57,10 @@ type eventArgs struct {
 // Kind is the name in the queue.
 func (eventArgs) Kind() string { return "scm_webhook" }
 
-// InsertOpts bound the tries.
+// InsertOpts limits the attempts.
 func (eventArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{MaxAttempts: webhookAttempts} }
 
-// eventActions do what events ask for.
+// eventActions performs the actions of events.
 type eventActions struct {
 	*Connections
 	log *slog.Logger
@@ -70,7 +69,7 @@ type eventActions struct {
 // step is a part of a transaction.
 type step func(ctx context.Context, tx *ent.Tx) error
 
-// act does what an event asks for, and over in the same transaction, first: it locks the event.
+// act performs an event's effect. over runs first in the same transaction, because it locks the event.
 func (w *eventActions) act(ctx context.Context, args eventArgs, over step) error {
 	effect, login, err := w.effect(ctx, args)
 	if err != nil {
@@ -84,8 +83,8 @@ func (w *eventActions) act(ctx context.Context, args eventArgs, over step) error
 	})
 }
 
-// effect asks the host what is needed, and returns what an event causes, and which person at the host causes it; nil
-// for nothing.
+// effect makes the needed requests to the host. It returns the event's effect, nil for none, and the login of the user
+// at the host who caused it.
 func (w *eventActions) effect(ctx context.Context, args eventArgs) (effect step, login string, err error) {
 	switch args.Event.Kind {
 	case webhook.Closed:
@@ -100,13 +99,13 @@ func (w *eventActions) effect(ctx context.Context, args eventArgs) (effect step,
 	return effect, login, err
 }
 
-// eventWorker acts on events that nodes of the version before have put into the queue, one by one.
+// eventWorker processes events that the previous version enqueued one by one.
 type eventWorker struct {
 	river.WorkerDefaults[eventArgs]
 	*eventActions
 }
 
-// Work does what the event asks for.
+// Work processes the event.
 func (w *eventWorker) Work(ctx context.Context, job *river.Job[eventArgs]) error {
 	args := job.Args
 	if args.Event.At.IsZero() {
@@ -116,8 +115,8 @@ func (w *eventWorker) Work(ctx context.Context, job *river.Job[eventArgs]) error
 	return retry(w.act(tenant.NewContext(ctx, args.DeploymentID), args, nothing), job.CreatedAt)
 }
 
-// project finds the project of the event's repository; nil when there is none. Names of repositories have no case at
-// the hosts. A project that is known to live at another host only has the same name.
+// project finds the project of the event's repository; nil if there is none. Hosts ignore case in names. A project
+// bound to another host is not a match.
 func (w *eventActions) project(ctx context.Context, db *ent.Client, args eventArgs) (*ent.Project, error) {
 	rows, err := db.Project.Query().Where(project.NameKey(strings.ToLower(args.Event.Repository))).Order(ent.Asc(project.FieldID)).All(ctx)
 	if err != nil {
@@ -139,7 +138,7 @@ func (w *eventActions) project(ctx context.Context, db *ent.Client, args eventAr
 	return found, nil
 }
 
-// lockProject makes imports into a project, triage and this take turns; on SQLite they do anyway.
+// lockProject serializes imports into a project, triage and this event. On SQLite all writes are serialized anyway.
 func (w *eventActions) lockProject(ctx context.Context, tx *ent.Tx, id int64) error {
 	if !w.store.Postgres() {
 		return nil
@@ -148,8 +147,8 @@ func (w *eventActions) lockProject(ctx context.Context, tx *ent.Tx, id int64) er
 	return err
 }
 
-// openSender opens the host as the sender of a webhook: a configuration, or the installation of an application that the
-// webhook named. nil when the sender is gone.
+// openSender opens the host as the sender of a webhook: a configuration, or the application's installation that the
+// webhook named. It returns nil if the sender was deleted.
 func (c *Connections) openSender(ctx context.Context, configID, appID, installationID int64) (host.Host, error) {
 	if configID != 0 {
 		config, err := c.store.Reader.ScmConfig.Query().Where(scmconfig.ID(configID)).Only(ctx)
@@ -191,7 +190,7 @@ type expiryWorker struct {
 	store *store.Store
 }
 
-// Work deletes old events, old receipts and void requests of all deployments.
+// Work deletes old events, old receipts and expired requests of all deployments.
 func (w *expiryWorker) Work(ctx context.Context, _ *river.Job[expiryArgs]) error {
 	return w.store.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		now := time.Now()

@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
 
-// commandAt is command for a comment of a time.
+// commandAt is command for a comment with a given time.
 func commandAt(t testing.TB, at time.Time, id int, text string) string {
 	t.Helper()
 	return eventAt(t, at, "github_comment", "/fp the input is a constant", text, "5102", fmt.Sprint(id))
@@ -22,8 +22,7 @@ func commandAt(t testing.TB, at time.Time, id int, text string) string {
 
 const commentEvent = "pull_request_review_comment"
 
-// TestLateClosedEvent is about a request that was closed, opened again and scanned; the host tells of its end only
-// then.
+// TestLateClosedEvent: a request was closed, reopened and scanned before the host sends the close event.
 func TestLateClosedEvent(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -38,8 +37,7 @@ func TestLateClosedEvent(t *testing.T) {
 	})
 }
 
-// TestEventsOfTheFuture are those of a host whose clock is wrong by more than some minutes: they happened when they
-// came.
+// TestEventsOfTheFuture: if a host's clock is wrong by more than a few minutes, events get the time of arrival.
 func TestEventsOfTheFuture(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -58,7 +56,7 @@ func TestEventsOfTheFuture(t *testing.T) {
 	})
 }
 
-// TestLateCommands arrive after younger ones, and after a person's decision: the youngest decision stands.
+// TestLateCommands arrive after newer ones and after a person's decision: the newest decision stays.
 func TestLateCommands(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -81,7 +79,7 @@ func TestLateCommands(t *testing.T) {
 			t.Errorf("reply %q", got)
 		}
 		wantList(t, "after an older command", s.stands(t, s.Tenant), want...)
-		// Written after the first command, though before that was carried out.
+		// Written after the first command, but before it was processed.
 		send(now.Add(-time.Minute), 3, "/open", "was reopened at the request of octavia")
 		const open = " open: behind the VPN"
 		wantList(t, "after a younger command", s.stands(t, s.Tenant), mainRef+open, mainRef+" open", pullRef+open, pullRef+" open")
@@ -96,8 +94,7 @@ func TestLateCommands(t *testing.T) {
 	})
 }
 
-// TestEventsInOrder has two commands wait, since the host is out of order; the older one came last, and is carried out
-// first.
+// TestEventsInOrder: two commands wait because the host is down. The older one arrived last, and is processed first.
 func TestEventsInOrder(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -118,7 +115,7 @@ func TestEventsInOrder(t *testing.T) {
 	})
 }
 
-// TestGivenUp has an event fail for good: sent again by the host, the same delivery is taken again.
+// TestGivenUp: an event fails permanently; a redelivery by the host is processed again.
 func TestGivenUp(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {

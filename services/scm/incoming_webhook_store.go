@@ -26,23 +26,22 @@ import (
 )
 
 const (
-	// maxWaiting is how many events of one deployment wait at the most. Beyond it the host is told to come back: it shows
-	// the delivery as failed, and people can have it sent again.
+	// maxWaiting is the maximum number of waiting events of a deployment. Above it the host gets an error: it shows the
+	// delivery as failed, and people can redeliver it.
 	maxWaiting = 20_000
-	// fullRetry is when a host may come back then.
+	// fullRetry is the retry delay in that error.
 	fullRetry = 30 * time.Second
-	// countAgain is how long a count of waiting events counts.
-	countAgain = time.Second
-	// clockAhead is how far ahead of ours a host's clock may be: an event from further in the future happened when it
-	// came.
-	clockAhead = 5 * time.Minute
-	// maxStoredComment is in bytes: enough for a command with the longest comment that it may have.
+	// countTTL is how long a count of waiting events is cached.
+	countTTL = time.Second
+	// clockTolerance is the tolerance for a host's clock. An event further in the future gets the time of arrival.
+	clockTolerance = 5 * time.Minute
+	// maxStoredComment is in bytes: enough for a command with a comment of maximum length.
 	maxStoredComment = 16 << 10
 )
 
-// inbox is what this node knows of the waiting events of one deployment.
+// inbox is this node's state of a deployment's waiting events.
 type inbox struct {
-	// waking says that a job is about to be enqueued, by a transaction that has not begun.
+	// waking: a transaction that will enqueue a job has not begun yet.
 	waking atomic.Bool
 
 	mu      sync.Mutex
@@ -61,9 +60,9 @@ func (s *IncomingWebhooks) inbox(deploymentID int64) *inbox {
 	return box
 }
 
-// take reads a verified webhook and stores the event that it tells, by one insert. A job acts on it: if this process
-// ends before it has enqueued the job, the next sweep finds the event.
-func (s *IncomingWebhooks) take(ctx context.Context, from sender, call *scmv1.WebhookCall, body []byte) (status string, err error) {
+// accept parses a verified webhook and stores its event with one insert. A job processes it. If the process ends before
+// it enqueues the job, the next sweep finds the event.
+func (s *IncomingWebhooks) accept(ctx context.Context, from sender, call *scmv1.WebhookCall, body []byte) (status string, err error) {
 	name := call.GetGithubEvent()
 	if from.host == webhook.GitLab {
 		name = call.GetGitlabEvent()
@@ -83,7 +82,7 @@ func (s *IncomingWebhooks) take(ctx context.Context, from sender, call *scmv1.We
 		}
 	}
 	if wanted {
-		if err := s.room(ctx, from.deploymentID); err != nil {
+		if err := s.reserve(ctx, from.deploymentID); err != nil {
 			return "", err
 		}
 	}
@@ -91,7 +90,7 @@ func (s *IncomingWebhooks) take(ctx context.Context, from sender, call *scmv1.We
 	if err != nil {
 		return "", err
 	}
-	if status, err = s.keep(ctx, row); err != nil {
+	if status, err = s.insert(ctx, row); err != nil {
 		return "", err
 	}
 	switch {
@@ -106,11 +105,10 @@ func (s *IncomingWebhooks) take(ctx context.Context, from sender, call *scmv1.We
 	return status, nil
 }
 
-// deliveryID is what two deliveries of the same event have in common. Where the host signs the id of a delivery
-// (Standard Webhooks), that alone says it. Other ids are in headers that nobody signs: whoever has seen a delivery
-// could repeat it under another id as often as he likes, or take the id of one that is yet to come. There the body says
-// it. Bodies hold the time and the ids of what happened, so that two with the same bytes tell the same fact, and to act
-// on a fact twice changes nothing.
+// deliveryID is the deduplication key of an event. If the host signs the delivery id (Standard Webhooks), that is the
+// key. Other ids are in unsigned headers: anyone who saw a delivery could replay it under new ids, or block a future
+// id. In that case the key is a hash of the body. Bodies contain the time and ids of the event, so equal bodies mean
+// the same event, and processing an event twice is idempotent.
 func deliveryID(from sender, call *scmv1.WebhookCall, body []byte) string {
 	if from.signedID {
 		return "id:" + call.GetWebhookId()
@@ -119,10 +117,10 @@ func deliveryID(from sender, call *scmv1.WebhookCall, body []byte) string {
 	return "sha256:" + hex.EncodeToString(hash[:])
 }
 
-// row is an event as it is stored; one that is not wanted is over at once.
+// row converts an event to a row. An unwanted event is stored as done.
 func (f sender) row(event webhook.Event, delivery string, wanted bool) (*ent.WebhookEvent, error) {
 	now := time.Now()
-	if event.At.IsZero() || event.At.After(now.Add(clockAhead)) {
+	if event.At.IsZero() || event.At.After(now.Add(clockTolerance)) {
 		event.At = now
 	}
 	if body := event.Comment.Body; len(body) > maxStoredComment {
@@ -145,7 +143,7 @@ func (f sender) row(event webhook.Event, delivery string, wanted bool) (*ent.Web
 	return row, nil
 }
 
-// subject names what an event is about: the events of one pull request have the same, whoever sent them.
+// subject is the key by which events are ordered: all events of one pull request share it, whoever sent them.
 func (f sender) subject(event webhook.Event) string {
 	if event.Kind == webhook.Installed {
 		return fmt.Sprintf("app %d", f.appID)
@@ -153,9 +151,9 @@ func (f sender) subject(event webhook.Event) string {
 	return fmt.Sprintf("%s/%s#%d", f.baseURL, strings.ToLower(event.Repository), event.Number)
 }
 
-// keep stores an event, unless it was stored before. One that was given up is taken again: somebody has had it sent
-// once more.
-func (s *IncomingWebhooks) keep(ctx context.Context, row *ent.WebhookEvent) (status string, err error) {
+// insert stores an event, unless it is already stored. An event that was given up is processed again: someone
+// redelivered it.
+func (s *IncomingWebhooks) insert(ctx context.Context, row *ent.WebhookEvent) (status string, err error) {
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		create := tx.WebhookEvent.Create().SetDeploymentID(row.DeploymentID).SetWebhookKey(row.WebhookKey).SetDeliveryID(row.DeliveryID).
 			SetSubject(row.Subject).SetHappenedAt(row.HappenedAt).SetReceivedAt(row.ReceivedAt).SetNillableDueAt(row.DueAt)
@@ -185,13 +183,13 @@ func (s *IncomingWebhooks) keep(ctx context.Context, row *ent.WebhookEvent) (sta
 	return status, err
 }
 
-// room counts one more waiting event of a deployment, if there may be one more. It asks the database once a second and
-// node.
-func (s *IncomingWebhooks) room(ctx context.Context, deploymentID int64) error {
+// reserve counts one more waiting event of a deployment, or returns an error if there are too many. It queries the
+// database at most once a second per node.
+func (s *IncomingWebhooks) reserve(ctx context.Context, deploymentID int64) error {
 	box := s.inbox(deploymentID)
 	box.mu.Lock()
 	defer box.mu.Unlock()
-	if time.Since(box.counted) > countAgain {
+	if time.Since(box.counted) > countTTL {
 		n, err := s.store.Reader.WebhookEvent.Query().Where(webhookevent.DueAtNotNil()).Count(ctx)
 		if err != nil {
 			return err
@@ -207,8 +205,8 @@ func (s *IncomingWebhooks) room(ctx context.Context, deploymentID int64) error {
 	return nil
 }
 
-// wake has the waiting events of a deployment acted on. Of many calls at once one enqueues the job: as long as its
-// transaction has not begun, what others have committed is seen by the job.
+// wake enqueues the job that processes a deployment's events. Of concurrent calls one enqueues: until its transaction
+// begins, the job will see the events that others have committed.
 func (s *IncomingWebhooks) wake(ctx context.Context, deploymentID int64) {
 	box := s.inbox(deploymentID)
 	if !box.waking.CompareAndSwap(false, true) {

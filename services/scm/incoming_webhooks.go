@@ -25,20 +25,20 @@ import (
 )
 
 const (
-	// maxWebhookBody is in bytes. What is acted on has some KiB; hosts would send up to 25 MiB.
+	// maxWebhookBody is in bytes. Processed events have a few KiB; hosts send up to 25 MiB.
 	maxWebhookBody = 5 << 20
-	// webhookTimeout is how long a host may take to send the body. Hosts give up after ten seconds themselves.
+	// webhookTimeout is the timeout for receiving the body. Hosts give up after ten seconds.
 	webhookTimeout = 20 * time.Second
-	// refusedPerSecond and refusedBurst bound the webhooks of one key on one node that cannot be verified.
+	// refusedPerSecond and refusedBurst limit unverified webhooks per key and node.
 	refusedPerSecond = 50
 	refusedBurst     = 500
-	// webhookKeys bounds the memory of the limiters, 2 MB: keys need not exist to be sent.
+	// webhookKeys limits the memory of the limiters to 2 MB: senders can use any key.
 	webhookKeys = 10_000
-	// receiptLife is how long a webhook is remembered. What happened longer ago than that, less a day, is not acted on.
+	// receiptLife is how long a webhook is remembered. Events older than that, less a day, are ignored.
 	receiptLife = 30 * 24 * time.Hour
 )
 
-// The words of ReceiveWebhookResponse.status.
+// Values of ReceiveWebhookResponse.status.
 const (
 	statusAccepted  = "accepted"
 	statusDuplicate = "duplicate"
@@ -57,7 +57,7 @@ type IncomingWebhooks struct {
 	inboxes map[int64]*inbox // by deployment
 }
 
-// NewIncomingWebhooks takes what hosts send; the jobs of IncomingBackground act on it.
+// NewIncomingWebhooks receives webhooks. The jobs of IncomingBackground process them.
 func NewIncomingWebhooks(c *Connections, j *jobs.Jobs, log *slog.Logger) (*IncomingWebhooks, error) {
 	refused, err := lru.New[string, *rate.Limiter](webhookKeys)
 	if err != nil {
@@ -66,8 +66,8 @@ func NewIncomingWebhooks(c *Connections, j *jobs.Jobs, log *slog.Logger) (*Incom
 	return &IncomingWebhooks{Connections: c, jobs: j, log: log, refused: refused, inboxes: map[int64]*inbox{}}, nil
 }
 
-// ReceiveWebhook verifies a webhook and stores what it tells. Limits hold for what cannot be verified: hosts send as
-// fast as things happen, and do not send again what was refused.
+// ReceiveWebhook verifies a webhook and stores its event. The rate limit applies to unverified webhooks only: hosts
+// send in bursts and do not repeat a rejected webhook.
 func (s *IncomingWebhooks) ReceiveWebhook(stream grpc.ClientStreamingServer[scmv1.ReceiveWebhookRequest, scmv1.ReceiveWebhookResponse]) error {
 	ctx := stream.Context()
 	first, err := stream.Recv()
@@ -88,29 +88,28 @@ func (s *IncomingWebhooks) ReceiveWebhook(stream grpc.ClientStreamingServer[scmv
 	if err != nil {
 		return err
 	}
-	status, err := s.take(ctx, from, first.GetCall(), body)
+	status, err := s.accept(ctx, from, first.GetCall(), body)
 	if err != nil {
 		return err
 	}
 	return stream.SendAndClose(&scmv1.ReceiveWebhookResponse{Status: status})
 }
 
-// refusals is the bucket of the webhooks of a key that cannot be verified.
+// refusals is the rate limiter of a key's unverified webhooks.
 func (s *IncomingWebhooks) refusals(key string) *rate.Limiter {
 	bucket, ok := s.refused.Get(key)
 	if !ok {
 		bucket = rate.NewLimiter(refusedPerSecond, refusedBurst)
 		if other, exists, _ := s.refused.PeekOrAdd(key, bucket); exists {
-			bucket = other // of a call at the same moment
+			bucket = other // of a concurrent request
 		}
 	}
 	return bucket
 }
 
-// refuseEarly refuses a webhook of an unknown key before its body is read, when the limit of the key or of the caller's
-// address is used up: such bodies would be read for nothing. Of a known key the body is read all the same, since its
-// signature may be right. This tells keys that exist from others, but only to a caller who knows them: they have 256
-// random bits.
+// refuseEarly rejects a webhook of an unknown key before reading its body, if the limit of the key or of the caller's
+// address is exhausted. The body of a known key is read anyway, since its signature may be valid. This difference
+// reveals which keys exist, but only to a caller that already knows the key: keys have 256 random bits.
 func (s *IncomingWebhooks) refuseEarly(ctx context.Context, key string) error {
 	if !quota.UsedUp(ctx) && s.refusals(key).Tokens() >= 1 {
 		return nil
@@ -122,14 +121,14 @@ func (s *IncomingWebhooks) refuseEarly(ctx context.Context, key string) error {
 	return err
 }
 
-// readBody reads the body within its limits of size and time.
+// readBody reads the body within the size and time limits.
 func readBody(stream grpc.ClientStreamingServer[scmv1.ReceiveWebhookRequest, scmv1.ReceiveWebhookResponse], body []byte) ([]byte, error) {
 	type outcome struct {
 		body []byte
 		err  error
 	}
 	done := make(chan outcome, 1)
-	go func() { // ends with the stream, when the handler has returned
+	go func() { // ends with the stream, after the handler has returned
 		for {
 			message, err := stream.Recv()
 			switch {
@@ -158,18 +157,18 @@ func readBody(stream grpc.ClientStreamingServer[scmv1.ReceiveWebhookRequest, scm
 	}
 }
 
-// sender is whose webhook it is: a configuration's or an application's.
+// sender is the configuration or application that a webhook belongs to.
 type sender struct {
 	deploymentID, configID, appID int64
 	key                           string
 	host                          webhook.Host
 	baseURL, namespace            string
 	secrets                       []string
-	// signedID says that the signature covers the id of the delivery, too.
+	// signedID: the signature also covers the delivery id.
 	signedID bool
 }
 
-// verify finds the sender and checks the signature. Nobody is told which of the two was wrong.
+// verify finds the sender and checks the signature. The error does not say which of the two failed.
 func (s *IncomingWebhooks) verify(ctx context.Context, key string, call *scmv1.WebhookCall, body []byte) (sender, error) {
 	from, err := s.sender(ctx, key)
 	if err != nil {
@@ -191,8 +190,8 @@ func (s *IncomingWebhooks) verify(ctx context.Context, key string, call *scmv1.W
 	return sender{}, apierr.NotFound("there is no webhook with this key and signature")
 }
 
-// sender finds whose key it is, in all deployments: the signature is yet to be checked. Without a match it has no
-// secrets.
+// sender finds the owner of a key in all deployments, before the signature is checked. An unknown key gives a sender
+// without secrets.
 func (s *IncomingWebhooks) sender(ctx context.Context, key string) (from sender, err error) {
 	ctx = tenant.System(ctx)
 	configs, err := s.store.Reader.ScmConfig.Query().Where(scmconfig.WebhookKey(key), scmconfig.WebhookKeyNEQ("")).All(ctx)
@@ -226,8 +225,8 @@ func webhookHost(kind string) webhook.Host {
 	return ""
 }
 
-// concerns reports whether an event is one that the sender may cause something by: of its own namespace, and not so old
-// that what was stored of it may be gone.
+// concerns reports whether the sender may cause an effect by the event: it must be about the sender's namespace, and
+// not older than the stored receipts.
 func (f sender) concerns(e webhook.Event) bool {
 	if !e.At.IsZero() && time.Since(e.At) > receiptLife-24*time.Hour {
 		return false
@@ -244,7 +243,7 @@ func (f sender) concerns(e webhook.Event) bool {
 	return false
 }
 
-// owns reports whether a repository is in the sender's namespace, or in a group of it.
+// owns reports whether a repository is in the sender's namespace or its subgroups.
 func (f sender) owns(repository string) bool {
 	prefix := f.namespace + "/"
 	return len(repository) > len(prefix) && strings.EqualFold(repository[:len(prefix)], prefix)

@@ -24,7 +24,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// TestClosedPullRequest closes a pull request: its findings are removed, and nothing else is.
+// TestClosedPullRequest: closing a pull request removes its findings only.
 func TestClosedPullRequest(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -42,7 +42,7 @@ func TestClosedPullRequest(t *testing.T) {
 			t.Errorf("audit entry %+v", entry)
 		}
 
-		s.Upload(t, "acme/web", pullRef, sarifOf(t, 42)) // opened again
+		s.Upload(t, "acme/web", pullRef, sarifOf(t, 42)) // reopened
 		if got := s.stands(t, s.Tenant)[2]; got != pullRef+" open" {
 			t.Errorf("after a scan of the reopened request: %s", got)
 		}
@@ -54,7 +54,8 @@ func TestClosedPullRequest(t *testing.T) {
 	})
 }
 
-// TestReplayedWebhook sends the same twice, the second time as another delivery: the host does not sign its id.
+// TestReplayedWebhook sends the same event twice, the second time with another delivery id, which the host does not
+// sign.
 func TestReplayedWebhook(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -76,7 +77,7 @@ func TestReplayedWebhook(t *testing.T) {
 	})
 }
 
-// TestRefusedWebhooks must all look the same: nobody learns which keys exist.
+// TestRefusedWebhooks must all get the same answer: it does not reveal which keys exist.
 func TestRefusedWebhooks(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -107,13 +108,13 @@ func TestRefusedWebhooks(t *testing.T) {
 	})
 }
 
-// TestTooManyWebhooks are refused by their key, whether it exists or not.
+// TestTooManyWebhooks: the limit is per key, whether the key exists or not.
 func TestTooManyWebhooks(t *testing.T) {
 	s := apitest.Start(t, nil)
 	var callers sync.WaitGroup
 	var calls atomic.Int64
-	var other atomic.Pointer[apitest.Answer] // than that there is no such webhook
-	for range 16 {                           // on a busy machine one could call no faster than is allowed
+	var other atomic.Pointer[apitest.Answer] // any answer except "no such webhook"
+	for range 16 {                           // on a busy machine one client may not exceed the limit
 		callers.Go(func() {
 			for other.Load() == nil && calls.Add(1) <= 5000 {
 				if answer := s.Do(t, "", http.MethodPost, "/api/scm/webhooks/busy", "{}"); answer.Status != http.StatusNotFound {
@@ -131,7 +132,7 @@ func TestTooManyWebhooks(t *testing.T) {
 	}
 }
 
-// TestWebhookOverGRPC sends the same facts as messages.
+// TestWebhookOverGRPC sends the same event in gRPC messages.
 func TestWebhookOverGRPC(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -143,7 +144,7 @@ func TestWebhookOverGRPC(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, message := range messages {
-				_ = stream.Send(message) // the answer says what is wrong
+				_ = stream.Send(message) // the final answer has the error
 			}
 			return stream.CloseAndRecv()
 		}
@@ -164,7 +165,7 @@ func TestWebhookOverGRPC(t *testing.T) {
 	})
 }
 
-// TestRotatedWebhookSecret accepts the secret before for a day.
+// TestRotatedWebhookSecret: the previous secret is accepted for a day.
 func TestRotatedWebhookSecret(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -189,7 +190,7 @@ func TestRotatedWebhookSecret(t *testing.T) {
 	})
 }
 
-// TestWebhookOfAnotherTenant names a project of the same name in another deployment, and one outside of the
+// TestWebhookOfAnotherTenant names a project with the same name in another deployment, and one outside of the
 // connection's namespace.
 func TestWebhookOfAnotherTenant(t *testing.T) {
 	t.Parallel()
@@ -241,8 +242,8 @@ func TestGitLabWebhooks(t *testing.T) {
 		r.answer(t, body, 404, refused, signed(time.Now().Add(-6*time.Minute), "msg_1")...)
 		wantList(t, "before", s.stands(t, s.Tenant), ref+" open")
 		r.answer(t, body, 200, `{"status":"accepted"}`, signed(time.Now(), "msg_1")...)
-		r.answer(t, body, 200, `{"status":"duplicate"}`, signed(time.Now().Add(time.Second), "msg_1")...) // sent again, as GitLab does
-		r.answer(t, body, 200, `{"status":"accepted"}`, signed(time.Now(), "msg_2")...)                   // the ids are signed, so these are two
+		r.answer(t, body, 200, `{"status":"duplicate"}`, signed(time.Now().Add(time.Second), "msg_1")...) // a redelivery, as GitLab sends it
+		r.answer(t, body, 200, `{"status":"accepted"}`, signed(time.Now(), "msg_2")...)                   // the ids are signed, so these are two events
 		r.answer(t, body, 200, `{"status":"accepted"}`, "X-Gitlab-Event", "Merge Request Hook", "X-Gitlab-Token", r.secret, "X-Gitlab-Event-UUID", "7d3f1f6e")
 		r.answer(t, body, 200, `{"status":"duplicate"}`, "X-Gitlab-Event", "Merge Request Hook", "X-Gitlab-Token", r.secret, "X-Gitlab-Event-UUID", "0a1b2c3d")
 		s.settle(t)
@@ -250,7 +251,7 @@ func TestGitLabWebhooks(t *testing.T) {
 	})
 }
 
-// TestOldReceiptsAreForgotten runs the periodic job, which a server that starts does at once.
+// TestOldReceiptsAreForgotten runs the periodic job, which also runs at the start of a server.
 func TestOldReceiptsAreForgotten(t *testing.T) {
 	s := apitest.Start(t, nil)
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {

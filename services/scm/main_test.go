@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/services/scm"
 )
 
-// TestMain names the domains that these tests call.
+// TestMain registers the domains that these tests call.
 func TestMain(m *testing.M) {
 	apitest.Main(m, projects.Register, scans.Register, findings.Register, notifications.Register, scm.Register)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// commentKind is what the audit trail calls the content of review comments.
+// commentKind is the object kind of review comment content in the audit trail.
 const commentKind = "review_comment_content"
 
 // ReviewComments is the service group "review comment product content".
@@ -46,7 +46,7 @@ func (s *ReviewComments) CreateReviewCommentProductContent(ctx context.Context, 
 	return response, nil
 }
 
-// ListReviewCommentProductContent lists all texts of the deployment: one for each product at the most.
+// ListReviewCommentProductContent lists all texts of the deployment: at most one per product.
 func (s *ReviewComments) ListReviewCommentProductContent(ctx context.Context, _ *scmv1.ListReviewCommentProductContentRequest) (*scmv1.ListReviewCommentProductContentResponse, error) {
 	rows, err := s.store.Reader.ReviewCommentContent.Query().Order(ent.Asc(reviewcommentcontent.FieldID)).All(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *ReviewComments) DeleteReviewCommentProductContent(ctx context.Context, 
 	return &scmv1.DeleteReviewCommentProductContentResponse{}, nil
 }
 
-// lock finds a text and keeps others from changing it until the end of the transaction.
+// lock finds a text and locks it until the end of the transaction.
 func (s *ReviewComments) lock(ctx context.Context, tx *ent.Tx, id int64) (*ent.ReviewCommentContent, error) {
 	query := tx.ReviewCommentContent.Query().Where(reviewcommentcontent.ID(id))
 	if s.store.Postgres() {
@@ -112,7 +112,7 @@ func (s *ReviewComments) lock(ctx context.Context, tx *ent.Tx, id int64) (*ent.R
 	return row, err
 }
 
-// contentTaken explains the index that allows one text of each type for each product.
+// contentTaken converts the violation of the index that allows one text per type and product.
 func contentTaken(err error, wanted *scmv1.ReviewCommentContent) error {
 	if ent.IsConstraintError(err) {
 		return apierr.AlreadyExists("this deployment has a %s for %s already", contentType(wanted), productType(wanted))
@@ -120,7 +120,7 @@ func contentTaken(err error, wanted *scmv1.ReviewCommentContent) error {
 	return err
 }
 
-// contentType is an addendum when not set: there is no other.
+// contentType defaults to addendum, the only type.
 func contentType(c *scmv1.ReviewCommentContent) string {
 	if c.GetContentType() == scmv1.ReviewCommentContentType_REVIEW_COMMENT_CONTENT_TYPE_UNSPECIFIED {
 		return scmv1.ReviewCommentContentType_REVIEW_COMMENT_CONTENT_TYPE_ADDENDUM.String()

@@ -16,13 +16,13 @@ func contentPath(deploymentID int64, more string) string {
 	return fmt.Sprintf("/api/deployments/%d/scm_comment_product_content%s", deploymentID, more)
 }
 
-// content is a body for a product.
+// content is a request body for a product.
 func content(text, product string) string {
 	quoted, _ := json.Marshal(text)
 	return fmt.Sprintf(`{"reviewCommentProductContent":{"contentType":"REVIEW_COMMENT_CONTENT_TYPE_ADDENDUM","content":%s,"productContent":{"productType":%q}}}`, quoted, product)
 }
 
-// idOf reads the id of an answer.
+// idOf returns the id in an answer.
 func idOf(t testing.TB, body string) string {
 	t.Helper()
 	var answer struct {
@@ -46,7 +46,7 @@ func TestReviewCommentContent(t *testing.T) {
 		secrets := idOf(t, s.do(t, http.MethodPost, path(""), `{"reviewCommentProductContent":{"id":"77","content":"x","productContent":{"productType":"PRODUCT_SECRETS"}}}`, 200))
 		s.do(t, http.MethodPost, path(""), content("again", "PRODUCT_SAST"), 409)
 		s.do(t, http.MethodPut, path("/"+secrets), content("moved", "PRODUCT_SAST"), 409)
-		// The ids of the body do not count.
+		// Ids in the body are ignored.
 		update := strings.Replace(content(strings.Repeat("ü", 10_000), "PRODUCT_SCA"), `{"review`,
 			fmt.Sprintf(`{"deploymentId":"999","reviewCommentProductContentId":%q,"review`, secrets), 1)
 		s.do(t, http.MethodPut, path("/"+id), strings.Replace(update, `{"contentType"`, `{"id":"999","contentType"`, 1), 200)

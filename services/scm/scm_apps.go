@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// appKind is what the audit trail calls an application.
+	// appKind is the object kind of applications in the audit trail.
 	appKind = "scm_app"
-	// appRequestLife is how long a request may be completed: GitHub's own limit for the code.
+	// appRequestLife is how long a request may be completed. It is GitHub's own limit for the code.
 	appRequestLife = time.Hour
 )
 
-// The states of an application.
+// States of an application.
 const (
 	appPending  = "pending"
 	appComplete = "complete"
@@ -41,7 +41,7 @@ type Apps struct {
 // NewApps serves applications at source-code hosts.
 func NewApps(c *Connections, log *slog.Logger) *Apps { return &Apps{Connections: c, log: log} }
 
-// CreateScmAppRequest begins the registration of an application (contract operation 5).
+// CreateScmAppRequest starts the registration of an application (contract operation 5).
 func (s *Apps) CreateScmAppRequest(ctx context.Context, r *scmv1.CreateScmAppRequestRequest) (*scmv1.CreateScmAppRequestResponse, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	caller, ok := access.FromContext(ctx)
@@ -74,13 +74,13 @@ func (s *Apps) CreateScmAppRequest(ctx context.Context, r *scmv1.CreateScmAppReq
 	return &scmv1.CreateScmAppRequestResponse{RequestId: requestID}, nil
 }
 
-// wantedApp is where an application is to be registered.
+// wantedApp says where an application is to be registered.
 type wantedApp struct {
 	kind                       scmv1.ScmType
 	baseURL, namespace, entity string
 }
 
-// wantedApp takes what the request leaves out from the connection that it names.
+// wantedApp fills absent fields from the connection that the request names.
 func (s *Apps) wantedApp(ctx context.Context, tx *ent.Tx, r *scmv1.CreateScmAppRequestRequest) (w wantedApp, err error) {
 	w.namespace = r.GetNamespace()
 	switch r.GetGithubEntityType() {
@@ -120,7 +120,7 @@ func (s *Apps) wantedApp(ctx context.Context, tx *ent.Tx, r *scmv1.CreateScmAppR
 	return w, err
 }
 
-// sameBaseURL refuses another host than the connection's.
+// sameBaseURL rejects a host other than the connection's.
 func (s *Apps) sameBaseURL(config *ent.ScmConfig, raw string) (string, error) {
 	if raw == "" {
 		return config.BaseURL, nil
@@ -168,7 +168,7 @@ func (s *Apps) ListScmApps(ctx context.Context, _ *scmv1.ListScmAppsRequest) (*s
 	return response, nil
 }
 
-// GetGitHubAppStatus answers from what the applications' webhooks have told.
+// GetGitHubAppStatus answers from the state that the applications' webhooks reported.
 func (s *Apps) GetGitHubAppStatus(ctx context.Context, r *scmv1.GetGitHubAppStatusRequest) (*scmv1.GetGitHubAppStatusResponse, error) {
 	gitHub := []string{scmv1.ScmType_SCM_TYPE_GITHUB.String(), scmv1.ScmType_SCM_TYPE_GITHUB_ENTERPRISE.String()}
 	installed, err := s.store.Reader.ScmApp.Query().Where(scmapp.State(appComplete), scmapp.NamespaceEqualFold(r.GetNamespace()),
@@ -184,7 +184,7 @@ func (s *Apps) GetGitHubAppStatus(ctx context.Context, r *scmv1.GetGitHubAppStat
 	return &scmv1.GetGitHubAppStatusResponse{DeploymentId: deploymentID, Namespace: r.GetNamespace(), Installed: installed}, nil
 }
 
-// DeleteScmApp forgets an application, or an unfinished request.
+// DeleteScmApp deletes an application or an unfinished request.
 func (s *Apps) DeleteScmApp(ctx context.Context, r *scmv1.DeleteScmAppRequest) (*scmv1.DeleteScmAppResponse, error) {
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := s.lockApp(ctx, tx, scmapp.ID(r.GetScmAppId()), notExpired())
@@ -207,7 +207,7 @@ func (s *Apps) DeleteScmApp(ctx context.Context, r *scmv1.DeleteScmAppRequest) (
 	return &scmv1.DeleteScmAppResponse{DeploymentId: deploymentID, ScmAppId: r.GetScmAppId()}, nil
 }
 
-// releaseConfigs takes an application away from the connections that use it, however many.
+// releaseConfigs removes an application from all connections that use it.
 func (s *Apps) releaseConfigs(ctx context.Context, tx *ent.Tx, app *ent.ScmApp) error {
 	rows, err := tx.ScmConfig.Query().Where(scmconfig.ScmAppID(app.ID)).Order(ent.Asc(scmconfig.FieldID)).All(ctx)
 	if err != nil || len(rows) == 0 {

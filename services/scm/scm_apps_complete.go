@@ -18,8 +18,8 @@ import (
 	"github.com/palisade/palisade/services/scm/host"
 )
 
-// CompleteScmAppRequest ends a registration. The code is good once: from the host's answer on, nothing that the caller
-// does can stop what came with it from being stored.
+// CompleteScmAppRequest completes a registration. The code is valid once: after the host's answer, a canceled request
+// no longer prevents storing the result.
 func (s *Apps) CompleteScmAppRequest(ctx context.Context, r *scmv1.CompleteScmAppRequestRequest) (*scmv1.CompleteScmAppRequestResponse, error) {
 	row, err := s.pendingRequest(ctx, r.GetRequestId())
 	if err != nil {
@@ -73,14 +73,13 @@ func errNoRequest() error {
 	return apierr.NotFound("there is no such SCM app request: it may be over, a request is good for an hour")
 }
 
-// notExpired leaves out requests whose time is over: nobody sees them any more, whether or not scm_expiry has deleted
-// them.
+// notExpired excludes expired requests. They are invisible even before scm_expiry deletes them.
 func notExpired() predicate.ScmApp {
 	return scmapp.Or(scmapp.State(appComplete), scmapp.ExpiresAtGT(store.Now()))
 }
 
-// storeApp stores what the host told, and gives the application to the connection of its request. The key of its
-// webhooks is the id of the request, which the caller knew when the application was made.
+// storeApp stores the host's answer and assigns the application to the request's connection. The webhook key is the
+// request id, which was known when the application was created.
 func (s *Apps) storeApp(ctx context.Context, id int64, made host.RegisteredApp, readsCode bool) (after *ent.ScmApp, err error) {
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := s.lockApp(ctx, tx, scmapp.ID(id), scmapp.State(appPending))
@@ -115,7 +114,7 @@ func (s *Apps) storeApp(ctx context.Context, id int64, made host.RegisteredApp, 
 	return after, err
 }
 
-// giveToConfig makes the connection of the request use its application; it may have been deleted meanwhile.
+// giveToConfig makes the request's connection use its application. The connection may have been deleted meanwhile.
 func (s *Apps) giveToConfig(ctx context.Context, tx *ent.Tx, app *ent.ScmApp) error {
 	if app.ScmConfigID == nil {
 		return nil
@@ -134,8 +133,8 @@ func (s *Apps) giveToConfig(ctx context.Context, tx *ent.Tx, app *ent.ScmApp) er
 	return s.audited(ctx, tx, before, after)
 }
 
-// RotateScmAppWebhookSecret sets a new secret at the host, and then here. When it cannot be stored, the host gets back
-// the one that is.
+// RotateScmAppWebhookSecret sets a new secret at the host, then stores it. If storing fails, the host gets the stored
+// secret again.
 func (s *Apps) RotateScmAppWebhookSecret(ctx context.Context, r *scmv1.RotateScmAppWebhookSecretRequest) (*scmv1.RotateScmAppWebhookSecretResponse, error) {
 	row, err := s.store.Reader.ScmApp.Query().Where(scmapp.ID(r.GetScmAppId()), notExpired()).Only(ctx)
 	if ent.IsNotFound(err) {
@@ -185,7 +184,7 @@ func (s *Apps) storeAppSecret(ctx context.Context, row *ent.ScmApp, fresh string
 	})
 }
 
-// restoreAppSecret tells the host the secret that is stored, as far as it can be had.
+// restoreAppSecret sets the stored secret at the host, best effort.
 func (s *Apps) restoreAppSecret(ctx context.Context, app *host.App, id int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connect.CallTimeout)
 	defer cancel()
@@ -202,7 +201,7 @@ func (s *Apps) restoreAppSecret(ctx context.Context, app *host.App, id int64) {
 	}
 }
 
-// lockApp finds an application and keeps others from changing it until the end of the transaction.
+// lockApp finds an application and locks it until the end of the transaction.
 func (c *Connections) lockApp(ctx context.Context, tx *ent.Tx, where ...predicate.ScmApp) (*ent.ScmApp, error) {
 	query := tx.ScmApp.Query().Where(where...)
 	if c.store.Postgres() {

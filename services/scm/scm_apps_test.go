@@ -25,8 +25,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// registrar is a GitHub Enterprise server at which applications are registered, in the wire format of GitHub's manifest
-// flow: the code "c0de" is good once, and gives application 4711.
+// registrar is a GitHub Enterprise server that registers applications in the wire format of GitHub's manifest flow. The
+// code "c0de" is valid once, and returns application 4711.
 type registrar struct {
 	url string
 	key *rsa.PrivateKey
@@ -98,7 +98,7 @@ func (g *registrar) convert(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// asApp lets the application itself in.
+// asApp accepts the application's own credential.
 func (g *registrar) asApp(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, err := jwt.Parse(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), func(*jwt.Token) (any, error) { return &g.key.PublicKey, nil },
@@ -137,7 +137,7 @@ func (c configCaller) apps(more string) string {
 	return fmt.Sprintf("/api/scm/deployments/%d/scm_apps%s", c.DeploymentID, more)
 }
 
-// request begins a registration and returns its id.
+// request starts a registration and returns its id.
 func (c configCaller) request(t testing.TB, token, more string) string {
 	t.Helper()
 	body := c.Body(t, token, http.MethodPost, "/api/scm/app_request", fmt.Sprintf(`{"deploymentId":"%d"%s}`, c.DeploymentID, more), 200)
@@ -150,7 +150,7 @@ func (c configCaller) request(t testing.TB, token, more string) string {
 
 func complete(request string) string { return fmt.Sprintf(`{"requestId":%q,"code":"c0de"}`, request) }
 
-// TestScmApp walks the whole life of an application.
+// TestScmApp tests the whole lifecycle of an application.
 func TestScmApp(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -204,7 +204,7 @@ func TestScmApp(t *testing.T) {
 	})
 }
 
-// noAppSecrets looks for the credentials of the registered application in the audit trail.
+// noAppSecrets searches the audit trail for the application's credentials.
 func (c configCaller) noAppSecrets(t testing.TB) {
 	t.Helper()
 	for _, entry := range c.Store.Reader.AuditEntry.Query().AllX(c.System(t)) {
@@ -217,7 +217,7 @@ func (c configCaller) noAppSecrets(t testing.TB) {
 	}
 }
 
-// TestWhoseScmAppRequest lets only administrators of the request's deployment complete it, while it is good.
+// TestWhoseScmAppRequest: only administrators of the request's deployment can complete it, before it expires.
 func TestWhoseScmAppRequest(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -257,7 +257,7 @@ func TestWhoseScmAppRequest(t *testing.T) {
 	})
 }
 
-// expire lets the hour of a request be over.
+// expire makes a request expire.
 func (c configCaller) expire(t testing.TB, request string) {
 	t.Helper()
 	err := c.Store.Write(c.System(t), func(ctx context.Context, tx *ent.Tx) error {
@@ -302,7 +302,7 @@ func TestScmAppRequestInvalid(t *testing.T) {
 	})
 }
 
-// TestGitHubAppStatusBeforeAnyApp answers by the connections that are known.
+// TestGitHubAppStatusBeforeAnyApp answers from the known connections.
 func TestGitHubAppStatusBeforeAnyApp(t *testing.T) {
 	s := apitest.Start(t, nil)
 	c := configCaller{Server: s}

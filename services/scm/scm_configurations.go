@@ -16,7 +16,7 @@ import (
 	"github.com/palisade/palisade/services/scm/host"
 )
 
-// auditKind names configurations in the audit trail.
+// auditKind is the object kind of configurations in the audit trail.
 const auditKind = "scm_config"
 
 // Configurations is the service group "SCM configurations".
@@ -32,7 +32,7 @@ func NewConfigurations(c *Connections, j *jobs.Jobs) *Configurations {
 	return &Configurations{Connections: c, webhooks: NewWebhooks(c), jobs: j}
 }
 
-// CreateScmConfig makes a configuration, and its webhook when asked to.
+// CreateScmConfig creates a configuration, and its webhook if requested.
 func (s *Configurations) CreateScmConfig(ctx context.Context, r *scmv1.CreateScmConfigRequest) (*scmv1.CreateScmConfigResponse, error) {
 	baseURL, err := s.baseURL(r.GetType(), r.GetBaseUrl())
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Configurations) CreateScmConfig(ctx context.Context, r *scmv1.CreateScm
 		if err := checkFree(ctx, tx, 0, r.GetType().String(), baseURL, r.GetNamespace()); err != nil {
 			return err
 		}
-		appID, token, err := s.borrowed(ctx, tx, r, baseURL)
+		appID, token, err := s.credentialFrom(ctx, tx, r, baseURL)
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (s *Configurations) CreateScmConfig(ctx context.Context, r *scmv1.CreateScm
 		return nil, err
 	}
 	if r.GetSubscribe() {
-		if row, err = s.webhooks.follow(ctx, row, true); err != nil {
+		if row, err = s.webhooks.applyWebhook(ctx, row, true); err != nil {
 			return nil, err
 		}
 	}
@@ -80,8 +80,8 @@ func (s *Configurations) CreateScmConfig(ctx context.Context, r *scmv1.CreateScm
 	return &scmv1.CreateScmConfigResponse{Config: config}, err
 }
 
-// DeleteScmConfig deletes a configuration. Its webhooks at the host are a job's business: the host may be out of order
-// for hours, and the credential leaves with the job.
+// DeleteScmConfig deletes a configuration. A job deletes its webhooks at the host, because the host may be down for
+// hours. The job holds the credential.
 func (s *Configurations) DeleteScmConfig(ctx context.Context, r *scmv1.DeleteScmConfigRequest) (*scmv1.DeleteScmConfigResponse, error) {
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := s.lock(ctx, tx, r.GetConfigId())
@@ -102,7 +102,7 @@ func (s *Configurations) DeleteScmConfig(ctx context.Context, r *scmv1.DeleteScm
 	return &scmv1.DeleteScmConfigResponse{}, nil
 }
 
-// baseURL is the one spelling of a host's URL: lower case, no slash at the end, no default port.
+// baseURL normalises a host's URL: lower case, no trailing slash, no default port.
 func (s *Connections) baseURL(kind scmv1.ScmType, raw string) (string, error) {
 	cloud := host.CloudURL(kind)
 	if raw == "" {
@@ -129,13 +129,13 @@ func (s *Connections) baseURL(kind scmv1.ScmType, raw string) (string, error) {
 	return u.String(), nil
 }
 
-// ownKind is the type of a host that people run themselves.
+// ownKind maps a cloud type to its self-hosted type.
 var ownKind = map[scmv1.ScmType]scmv1.ScmType{
 	scmv1.ScmType_SCM_TYPE_GITHUB: scmv1.ScmType_SCM_TYPE_GITHUB_ENTERPRISE,
 	scmv1.ScmType_SCM_TYPE_GITLAB: scmv1.ScmType_SCM_TYPE_GITLAB_SELFMANAGED,
 }
 
-// checkNamespace refuses what the type of host cannot have; the form itself is the proto's to check.
+// checkNamespace rejects namespaces that the host type cannot have. The proto validates the format.
 func checkNamespace(kind scmv1.ScmType, namespace string) error {
 	gitHub := kind == scmv1.ScmType_SCM_TYPE_GITHUB || kind == scmv1.ScmType_SCM_TYPE_GITHUB_ENTERPRISE
 	if gitHub && strings.Contains(namespace, "/") {
@@ -144,9 +144,9 @@ func checkNamespace(kind scmv1.ScmType, namespace string) error {
 	return nil
 }
 
-// borrowed returns the application and the access token of a new configuration: those of another one that it names,
-// unless it brings a token itself.
-func (s *Configurations) borrowed(ctx context.Context, tx *ent.Tx, r *scmv1.CreateScmConfigRequest, baseURL string) (appID *int64, token string, err error) {
+// credentialFrom returns the application and the access token for a new configuration. They come from another
+// configuration that it names, unless the request has a token.
+func (s *Configurations) credentialFrom(ctx context.Context, tx *ent.Tx, r *scmv1.CreateScmConfigRequest, baseURL string) (appID *int64, token string, err error) {
 	token = r.GetAccessToken()
 	if r.GetScmConfigId() == 0 {
 		return nil, token, nil
@@ -165,8 +165,8 @@ func (s *Configurations) borrowed(ctx context.Context, tx *ent.Tx, r *scmv1.Crea
 	return other.ScmAppID, token, err
 }
 
-// checkFree refuses a second configuration of a namespace: hosts do not tell their cases apart. The index refuses what
-// two callers make at the same time.
+// checkFree rejects a second configuration of a namespace, case-insensitively as the hosts are. The unique index
+// rejects concurrent inserts.
 func checkFree(ctx context.Context, tx *ent.Tx, self int64, kind, baseURL, namespace string) error {
 	exists, err := tx.ScmConfig.Query().Where(scmconfig.IDNEQ(self), scmconfig.Type(kind), scmconfig.BaseURL(baseURL),
 		scmconfig.NamespaceEqualFold(namespace)).Exist(ctx)
@@ -187,7 +187,7 @@ func alreadyConnected(kind, baseURL, namespace string) error {
 	return apierr.AlreadyExists("namespace %q of %s at %s is connected already", namespace, kind, baseURL)
 }
 
-// lock finds a configuration and keeps others from changing it until the end of the transaction.
+// lock finds a configuration and locks it until the end of the transaction.
 func (c *Connections) lock(ctx context.Context, tx *ent.Tx, id int64) (*ent.ScmConfig, error) {
 	query := tx.ScmConfig.Query().Where(scmconfig.ID(id))
 	if c.store.Postgres() {
@@ -209,7 +209,8 @@ func orNotFound(id int64) func(*ent.ScmConfig, error) (*ent.ScmConfig, error) {
 	}
 }
 
-// audited notes a change of a configuration, either side of which may be nil, as callers see it.
+// audited writes an audit entry for a configuration change. before or after may be nil. The entry has the form of the
+// API.
 func (c *Connections) audited(ctx context.Context, tx *ent.Tx, before, after *ent.ScmConfig) error {
 	var sides [2]*scmv1.ScmConfig
 	var id int64

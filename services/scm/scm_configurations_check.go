@@ -14,13 +14,13 @@ import (
 	"github.com/palisade/palisade/services/scm/host"
 )
 
-// CheckScmConfig calls the host and stores what it says.
+// CheckScmConfig calls the host and stores the result.
 func (s *Configurations) CheckScmConfig(ctx context.Context, r *scmv1.CheckScmConfigRequest) (*scmv1.CheckScmConfigResponse, error) {
 	row, err := find(ctx, s.store.Reader, r.GetConfigId())
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.ask(ctx, row)
+	found, err := s.runCheck(ctx, row)
 	if err != nil {
 		return nil, err
 	}
@@ -33,19 +33,19 @@ func (s *Configurations) CheckScmConfig(ctx context.Context, r *scmv1.CheckScmCo
 	}, nil
 }
 
-// checked is what a check found.
+// checked is the result of a check.
 type checked struct {
 	at int64 // microseconds since 1970
-	// failure is what went wrong at the host, for people; empty when all is well.
+	// failure is the host's error for people; empty if there is none.
 	failure string
 	account host.Account
-	// subscriptions are ours; nil when they could not be read.
+	// subscriptions are this configuration's webhooks; nil if they could not be read.
 	subscriptions []column.ScmSubscription
 }
 
-// ask makes the calls of a check. A host that refuses or fails is a finding; an error is a type of host that cannot be
-// called, or one of our own.
-func (s *Configurations) ask(ctx context.Context, row *ent.ScmConfig) (found checked, err error) {
+// runCheck makes the requests of a check. A host's refusal or failure is a result. An error is an unsupported type of
+// host, or an internal error.
+func (s *Configurations) runCheck(ctx context.Context, row *ent.ScmConfig) (found checked, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	found.at = store.Now()
@@ -62,8 +62,8 @@ func (s *Configurations) ask(ctx context.Context, row *ent.ScmConfig) (found che
 		return found, nil
 	}
 	if found.account.Scopes.GetManageWebhooks() && row.WebhookKey != "" {
-		found.subscriptions, err = s.webhooks.ours(ctx, h, row)
-		// What the check is about is known already; plans without webhooks refuse here whatever the token may do.
+		found.subscriptions, err = s.webhooks.ownWebhooks(ctx, h, row)
+		// The check itself has succeeded. Plans without webhooks refuse this request whatever the token's scopes are.
 		if err != nil && connect.ErrorText(err) == "" {
 			return checked{}, err
 		}
@@ -71,7 +71,8 @@ func (s *Configurations) ask(ctx context.Context, row *ent.ScmConfig) (found che
 	return found, nil
 }
 
-// storeCheck writes what a check found, unless the connection was changed since it was read: then it is about another.
+// storeCheck writes the result, unless the connection was changed since it was read: the result would be about another
+// connection.
 func (s *Configurations) storeCheck(ctx context.Context, asked *ent.ScmConfig, found checked) error {
 	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		before, err := s.lock(ctx, tx, asked.ID)
@@ -100,7 +101,7 @@ func (s *Configurations) storeCheck(ctx context.Context, asked *ent.ScmConfig, f
 	})
 }
 
-// sameConnection reports whether two readings of a row call the same namespace with the same credential.
+// sameConnection reports whether two versions of a row have the same namespace and credential.
 func sameConnection(a, b *ent.ScmConfig) bool {
 	return a.Namespace == b.Namespace && bytes.Equal(a.AccessToken, b.AccessToken)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/palisade/palisade/services/scm/connect"
 )
 
-// PatchScmConfig changes what the request names (contract operation 4). Fields that are absent keep their value; two
-// patches at the same time of different fields both count.
+// PatchScmConfig changes the fields in the request (contract operation 4). Absent fields keep their value. Two
+// concurrent patches of different fields both take effect.
 func (s *Configurations) PatchScmConfig(ctx context.Context, r *scmv1.PatchScmConfigRequest) (*scmv1.PatchScmConfigResponse, error) {
 	var row *ent.ScmConfig
 	var moved bool
@@ -21,7 +21,7 @@ func (s *Configurations) PatchScmConfig(ctx context.Context, r *scmv1.PatchScmCo
 			return err
 		}
 		update := before.Update().SetUpdatedAt(store.Now())
-		if moved, err = s.move(ctx, tx, r, before, update); err != nil {
+		if moved, err = s.changeNamespace(ctx, tx, r, before, update); err != nil {
 			return err
 		}
 		if err := s.setFields(r, before, update); err != nil {
@@ -36,7 +36,7 @@ func (s *Configurations) PatchScmConfig(ctx context.Context, r *scmv1.PatchScmCo
 		return nil, err
 	}
 	if r.Subscribe != nil || moved {
-		if row, err = s.webhooks.follow(ctx, row, r.Subscribe == nil || r.GetSubscribe()); err != nil {
+		if row, err = s.webhooks.applyWebhook(ctx, row, r.Subscribe == nil || r.GetSubscribe()); err != nil {
 			return nil, err
 		}
 	}
@@ -55,7 +55,7 @@ func (s *Configurations) setFields(r *scmv1.PatchScmConfigRequest, before *ent.S
 		} else {
 			update.SetAccessToken(sealed)
 		}
-		forgetCheck(update)
+		clearCheck(update)
 	}
 	if r.AutoScan != nil {
 		update.SetAutoScan(r.GetAutoScan())
@@ -69,10 +69,10 @@ func (s *Configurations) setFields(r *scmv1.PatchScmConfigRequest, before *ent.S
 	return nil
 }
 
-// move changes the namespace. It forgets what was known of the old one and has its webhooks deleted; subscribed reports
-// that there were some, which the new one then gets too, with a receiver of its own: what still calls the old one
-// speaks of the old namespace. Another spelling of the same name moves nothing.
-func (s *Configurations) move(ctx context.Context, tx *ent.Tx, r *scmv1.PatchScmConfigRequest, before *ent.ScmConfig, update *ent.ScmConfigUpdateOne) (subscribed bool, err error) {
+// changeNamespace changes the namespace. It clears the state of the old one and deletes its webhooks. subscribed
+// reports that there were some: the new namespace then gets webhooks with a new receiver, because requests to the old
+// receiver concern the old namespace. A change of case only is not a move.
+func (s *Configurations) changeNamespace(ctx context.Context, tx *ent.Tx, r *scmv1.PatchScmConfigRequest, before *ent.ScmConfig, update *ent.ScmConfigUpdateOne) (subscribed bool, err error) {
 	if r.Namespace == nil || r.GetNamespace() == before.Namespace {
 		return false, nil
 	}
@@ -89,13 +89,13 @@ func (s *Configurations) move(ctx context.Context, tx *ent.Tx, r *scmv1.PatchScm
 	if err := s.enqueueUnsubscribe(ctx, before); err != nil {
 		return false, err
 	}
-	forgetCheck(update)
+	clearCheck(update)
 	update.SetScmID("").SetEntityType("").ClearLastSuccessfulSyncAt()
 	endReceiver(update)
 	return len(before.Subscriptions) > 0, nil
 }
 
-// forgetCheck takes back what a check found with another token or namespace.
-func forgetCheck(update *ent.ScmConfigUpdateOne) {
+// clearCheck clears the result of a check with another token or namespace.
+func clearCheck(update *ent.ScmConfigUpdateOne) {
 	update.ClearCheckedAt().SetCheckOk(false).SetCheckError("").ClearTokenScopes()
 }

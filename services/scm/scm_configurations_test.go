@@ -177,7 +177,7 @@ func TestDuplicateConfigs(t *testing.T) {
 	})
 }
 
-// TestOtherTenantsConfigs requires that another tenant's configuration looks like none, whoever names it and however.
+// TestOtherTenantsConfigs requires that another tenant's configuration behaves like a missing one in all requests.
 func TestOtherTenantsConfigs(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {

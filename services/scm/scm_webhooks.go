@@ -13,10 +13,10 @@ import (
 	"github.com/palisade/palisade/services/scm/host"
 )
 
-// webhookEvents are what we want to be told.
+// webhookEvents are the events that webhooks subscribe to.
 var webhookEvents = []host.Event{host.PullRequestEvent, host.ReviewCommentEvent}
 
-// maxRestores bounds how often a secret is pushed that others change all the time.
+// maxRestores is the maximum number of pushes if others keep changing the secret.
 const maxRestores = 5
 
 // Webhooks is the service group "SCM webhooks".
@@ -28,7 +28,7 @@ type Webhooks struct {
 // NewWebhooks serves the webhooks of configurations.
 func NewWebhooks(c *Connections) *Webhooks { return &Webhooks{Connections: c} }
 
-// ListScmWebhookSubscription lists what the host said last; a check asks it again.
+// ListScmWebhookSubscription lists the webhooks from the last check of the host.
 func (s *Webhooks) ListScmWebhookSubscription(ctx context.Context, r *scmv1.ListScmWebhookSubscriptionRequest) (*scmv1.ListScmWebhookSubscriptionResponse, error) {
 	row, err := find(ctx, s.store.Reader, r.GetConfigId())
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *Webhooks) ListScmWebhookSubscription(ctx context.Context, r *scmv1.List
 	}, nil
 }
 
-// ScmWebhookSubscriptionSubscribe makes the webhook, or repairs it.
+// ScmWebhookSubscriptionSubscribe creates or repairs the webhook.
 func (s *Webhooks) ScmWebhookSubscriptionSubscribe(ctx context.Context, r *scmv1.ScmWebhookSubscriptionSubscribeRequest) (*scmv1.ScmWebhookSubscriptionSubscribeResponse, error) {
 	row, err := find(ctx, s.store.Reader, r.GetConfigId())
 	if err != nil {
@@ -72,8 +72,8 @@ func (s *Webhooks) ScmWebhookSubscriptionUnsubscribe(ctx context.Context, r *scm
 	return response, nil
 }
 
-// RotateScmWebhookSecret gives the host a new secret and stores it then (contract facts: "pushed to the SCM, then
-// stored"). When it cannot be stored the host gets back the one that is.
+// RotateScmWebhookSecret sends the host a new secret and then stores it (contract facts: "pushed to the SCM, then
+// stored"). If storing fails, the host gets the stored secret again.
 func (s *Webhooks) RotateScmWebhookSecret(ctx context.Context, r *scmv1.RotateScmWebhookSecretRequest) (*scmv1.RotateScmWebhookSecretResponse, error) {
 	row, err := find(ctx, s.store.Reader, r.GetConfigId())
 	if err != nil {
@@ -89,18 +89,18 @@ func (s *Webhooks) RotateScmWebhookSecret(ctx context.Context, r *scmv1.RotateSc
 		return nil, hostError(err)
 	}
 	fresh := randomText()
-	if err := s.push(ctx, h, row, fresh); err != nil {
+	if err := s.pushSecret(ctx, h, row, fresh); err != nil {
 		return nil, hostError(err)
 	}
 	if err := s.storeSecret(ctx, row, fresh); err != nil {
-		s.restore(ctx, h, row.ID)
+		s.restoreSecret(ctx, h, row.ID)
 		return nil, err
 	}
 	return &scmv1.RotateScmWebhookSecretResponse{Success: true}, nil
 }
 
-// push gives every webhook of a configuration a secret.
-func (s *Webhooks) push(ctx context.Context, h host.Host, row *ent.ScmConfig, secret string) error {
+// pushSecret sets a secret for all webhooks of a configuration.
+func (s *Webhooks) pushSecret(ctx context.Context, h host.Host, row *ent.ScmConfig, secret string) error {
 	hook := host.Webhook{Callback: s.callback(row.WebhookKey), Secret: secret, Events: webhookEvents}
 	for _, subscription := range row.Subscriptions {
 		if _, err := h.UpdateWebhook(ctx, row.Namespace, subscription.RemoteID, hook); err != nil {
@@ -110,7 +110,7 @@ func (s *Webhooks) push(ctx context.Context, h host.Host, row *ent.ScmConfig, se
 	return nil
 }
 
-// storeSecret stores a rotated secret, if nobody else has rotated since row was read.
+// storeSecret stores a rotated secret, unless it was rotated by another request since row was read.
 func (s *Webhooks) storeSecret(ctx context.Context, row *ent.ScmConfig, fresh string) error {
 	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now, err := s.lock(ctx, tx, row.ID)
@@ -133,9 +133,10 @@ func (s *Webhooks) storeSecret(ctx context.Context, row *ent.ScmConfig, fresh st
 	})
 }
 
-// restore gives the host the secret that is stored, as far as it can: the caller's error counts. Whoever pushes looks
-// again, so that of two who do it at the same time the last one leaves host and store with the same secret.
-func (s *Webhooks) restore(ctx context.Context, h host.Host, id int64) {
+// restoreSecret sets the stored secret at the host, best effort: the caller reports its own error. After a push it
+// reads the stored secret again, so that after concurrent pushes the last one leaves host and store with the same
+// secret.
+func (s *Webhooks) restoreSecret(ctx context.Context, h host.Host, id int64) {
 	var pushed []byte
 	for range maxRestores {
 		row, err := find(ctx, s.store.Reader, id)
@@ -143,16 +144,16 @@ func (s *Webhooks) restore(ctx context.Context, h host.Host, id int64) {
 			return
 		}
 		secret, err := s.seals.Open(connect.ConfigTable, connect.WebhookSecret, row.DeploymentID, row.ID, row.WebhookSecret)
-		if err != nil || s.push(ctx, h, row, secret) != nil {
+		if err != nil || s.pushSecret(ctx, h, row, secret) != nil {
 			return
 		}
 		pushed = row.WebhookSecret
 	}
 }
 
-// follow subscribes or unsubscribes after a change that is committed already. What the host refuses becomes the status
-// of the configuration: the change itself has happened, and an error would make the caller repeat it.
-func (s *Webhooks) follow(ctx context.Context, row *ent.ScmConfig, subscribe bool) (after *ent.ScmConfig, err error) {
+// applyWebhook subscribes or unsubscribes after a committed change. A host's refusal becomes the configuration's
+// status: the change is done, and after an error the caller would repeat it.
+func (s *Webhooks) applyWebhook(ctx context.Context, row *ent.ScmConfig, subscribe bool) (after *ent.ScmConfig, err error) {
 	if subscribe {
 		after, err = s.subscribe(ctx, row)
 	} else {
@@ -168,7 +169,7 @@ func (s *Webhooks) follow(ctx context.Context, row *ent.ScmConfig, subscribe boo
 	return after, err
 }
 
-// subscribe makes the webhook of a configuration, or gives the one that is there our secret and events.
+// subscribe creates a configuration's webhook, or updates the secret and events of the existing one.
 func (s *Webhooks) subscribe(ctx context.Context, row *ent.ScmConfig) (after *ent.ScmConfig, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -176,12 +177,12 @@ func (s *Webhooks) subscribe(ctx context.Context, row *ent.ScmConfig) (after *en
 	if err != nil {
 		return nil, err
 	}
-	// Key and secret are stored first: the host calls back at once, while it makes the webhook.
+	// Store key and secret first: the host sends a request while it creates the webhook.
 	row, secret, err := s.receiver(ctx, row)
 	if err != nil {
 		return nil, err
 	}
-	existing, err := s.ours(ctx, h, row)
+	existing, err := s.ownWebhooks(ctx, h, row)
 	if err != nil {
 		return nil, err
 	}
@@ -196,16 +197,16 @@ func (s *Webhooks) subscribe(ctx context.Context, row *ent.ScmConfig) (after *en
 	switch {
 	case err != nil:
 		return nil, err
-	case after.WebhookKey != row.WebhookKey: // ended in the meantime: what was made calls nobody
-		_ = h.Unsubscribe(ctx, row.Namespace, made.ID) // one that stays is answered 404
+	case after.WebhookKey != row.WebhookKey: // deleted or renewed meanwhile: the new webhook has no receiver
+		_ = h.Unsubscribe(ctx, row.Namespace, made.ID) // if this fails, its requests get 404
 		return nil, apierr.Conflict("the webhook of SCM config %d was deleted by somebody else at the same time: subscribe again", row.ID)
 	case !bytes.Equal(after.WebhookSecret, row.WebhookSecret):
-		s.restore(ctx, h, row.ID) // rotated in the meantime
+		s.restoreSecret(ctx, h, row.ID) // rotated meanwhile
 	}
 	return after, nil
 }
 
-// establish leaves exactly one webhook of ours at the host: two callers at the same time may have made one each.
+// establish leaves exactly one webhook at the host: two concurrent callers may have created one each.
 func establish(ctx context.Context, h host.Host, namespace string, existing []column.ScmSubscription, hook host.Webhook) (host.Subscription, error) {
 	if len(existing) == 0 {
 		return h.Subscribe(ctx, namespace, hook)
@@ -218,7 +219,7 @@ func establish(ctx context.Context, h host.Host, namespace string, existing []co
 	return h.UpdateWebhook(ctx, namespace, existing[0].RemoteID, hook)
 }
 
-// receiver makes sure that a configuration has a place where webhooks arrive, and a secret for them.
+// receiver ensures that a configuration has a webhook key and secret.
 func (s *Webhooks) receiver(ctx context.Context, row *ent.ScmConfig) (after *ent.ScmConfig, secret string, err error) {
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if after, err = s.lock(ctx, tx, row.ID); err != nil {
@@ -241,11 +242,11 @@ func (s *Webhooks) receiver(ctx context.Context, row *ent.ScmConfig) (after *ent
 	return after, secret, err
 }
 
-// unsubscribe deletes the webhooks of a configuration at the host and returns them. Key and secrets end with them, the
-// secret before a rotation too: another subscription gets new ones.
+// unsubscribe deletes a configuration's webhooks at the host and returns them. It also removes the key and both
+// secrets; another subscription gets new ones.
 func (s *Webhooks) unsubscribe(ctx context.Context, row *ent.ScmConfig) (after *ent.ScmConfig, removed []column.ScmSubscription, err error) {
 	if row.WebhookKey == "" {
-		return row, nil, nil // there never was one
+		return row, nil, nil // there was none
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -253,7 +254,7 @@ func (s *Webhooks) unsubscribe(ctx context.Context, row *ent.ScmConfig) (after *
 	if err != nil {
 		return nil, nil, err
 	}
-	if removed, err = s.ours(ctx, h, row); err != nil {
+	if removed, err = s.ownWebhooks(ctx, h, row); err != nil {
 		return nil, nil, err
 	}
 	for _, subscription := range removed {
@@ -265,14 +266,14 @@ func (s *Webhooks) unsubscribe(ctx context.Context, row *ent.ScmConfig) (after *
 	return after, removed, err
 }
 
-// endReceiver takes key and secrets from a configuration: no webhook arrives there any more.
+// endReceiver removes key and secrets from a configuration, so that it receives no more webhooks.
 func endReceiver(update *ent.ScmConfigUpdateOne) {
 	update.SetSubscriptions([]column.ScmSubscription{}).
 		SetWebhookKey("").ClearWebhookSecret().ClearPreviousWebhookSecret().ClearWebhookRotatedAt()
 }
 
-// ours lists those webhooks of a namespace that call this configuration's receiver. It is never nil without an error.
-func (s *Webhooks) ours(ctx context.Context, h host.Host, row *ent.ScmConfig) ([]column.ScmSubscription, error) {
+// ownWebhooks lists the namespace's webhooks that call this configuration's receiver. It is never nil without an error.
+func (s *Webhooks) ownWebhooks(ctx context.Context, h host.Host, row *ent.ScmConfig) ([]column.ScmSubscription, error) {
 	all, err := h.Subscriptions(ctx, row.Namespace)
 	if err != nil {
 		return nil, err
@@ -290,13 +291,13 @@ func stored(s host.Subscription) column.ScmSubscription {
 	return column.ScmSubscription{RemoteID: s.ID, URL: s.URL, Events: s.Events}
 }
 
-// sameReceiver reports whether a configuration has the connection and the key for webhooks that it had.
+// sameReceiver reports whether the connection and the webhook key are unchanged.
 func sameReceiver(a, b *ent.ScmConfig) bool {
 	return sameConnection(a, b) && a.WebhookKey == b.WebhookKey
 }
 
-// change writes what a host brought about, unless the configuration is not the same any more as when it was read: then
-// it is about another, and the row stays as it is.
+// change writes the result of a host request, unless the configuration was changed since it was read: the result would
+// be about another connection.
 func (s *Webhooks) change(ctx context.Context, asked *ent.ScmConfig, same func(a, b *ent.ScmConfig) bool, fields func(*ent.ScmConfigUpdateOne), after **ent.ScmConfig) error {
 	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		before, err := s.lock(ctx, tx, asked.ID)

@@ -13,8 +13,7 @@ import (
 
 const noWebhook = "there is no webhook with this key and signature"
 
-// TestUnsubscribedReceiver ends key and secrets with the subscription, those before a rotation too; another one gets
-// new ones.
+// TestUnsubscribedReceiver: unsubscribing deletes the key and both secrets; a new subscription gets new ones.
 func TestUnsubscribedReceiver(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -57,7 +56,7 @@ func TestUnsubscribedReceiver(t *testing.T) {
 	})
 }
 
-// TestDeletedReceivers: a configuration and an application that are deleted take no webhooks.
+// TestDeletedReceivers: deleted configurations and applications accept no webhooks.
 func TestDeletedReceivers(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

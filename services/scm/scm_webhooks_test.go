@@ -131,7 +131,7 @@ func TestSubscribeByPatch(t *testing.T) {
 	})
 }
 
-// TestMovedWebhooks changes the namespace: the webhook of the old one goes, the new one gets its own.
+// TestMovedWebhooks changes the namespace: the old one's webhook is deleted, the new one gets its own.
 func TestMovedWebhooks(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -180,7 +180,7 @@ func TestPersonsHaveNoWebhooks(t *testing.T) {
 	})
 }
 
-// TestFailingChecks answers 200 with what is wrong, whatever the host does.
+// TestFailingChecks: a check answers 200 with the error for any failure of the host.
 func TestFailingChecks(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
@@ -235,7 +235,7 @@ func TestFailingChecks(t *testing.T) {
 	})
 }
 
-// TestRotationsAtOnce leaves host and store with the same secret, whoever wins.
+// TestRotationsAtOnce: concurrent rotations leave host and store with the same secret.
 func TestRotationsAtOnce(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {

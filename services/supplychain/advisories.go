@@ -52,7 +52,7 @@ func (s *MalwareFirewall) ListAdvisories(ctx context.Context, r *supplychainv1.L
 	return response, nil
 }
 
-// listed returns the ids of a page of advisories, the highest first.
+// listed returns the ids of a page of advisories, highest first.
 func (s *MalwareFirewall) listed(ctx context.Context, r *supplychainv1.ListAdvisoriesRequest, before int64, continued bool, limit int) ([]int64, error) {
 	if r.GetEcosystem() == "" {
 		if r.GetPackage() != "" {
@@ -80,9 +80,9 @@ func (s *MalwareFirewall) listed(ctx context.Context, r *supplychainv1.ListAdvis
 	return ids, err
 }
 
-// LookUpPackage answers for one package without recording anything.
+// LookUpPackage looks up one package without recording the request.
 func (s *MalwareFirewall) LookUpPackage(ctx context.Context, r *supplychainv1.LookUpPackageRequest) (*supplychainv1.LookUpPackageResponse, error) {
-	asked, err := spelled("", r.GetEcosystem(), r.GetPackage(), r.GetVersion())
+	asked, err := normalised("", r.GetEcosystem(), r.GetPackage(), r.GetVersion())
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (s *MalwareFirewall) LookUpPackage(ctx context.Context, r *supplychainv1.Lo
 	if err != nil {
 		return nil, err
 	}
-	found, err := all.about(asked)
+	found, err := all.affecting(asked)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (s *MalwareFirewall) LookUpPackage(ctx context.Context, r *supplychainv1.Lo
 	return response, err
 }
 
-// readAdvisories reads advisories with their packages, in two queries, by their ids in the table.
+// readAdvisories reads advisories with their packages by database id, in two queries.
 func readAdvisories(ctx context.Context, db *ent.Client, ids []int64) ([]*supplychainv1.Advisory, error) {
 	if len(ids) == 0 {
 		return nil, nil

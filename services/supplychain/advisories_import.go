@@ -19,10 +19,10 @@ import (
 	"github.com/palisade/palisade/services/supplychain/osv"
 )
 
-// packagesAtOnce bounds the rows of one insert: SQLite takes 32,766 values in a statement.
+// packagesAtOnce is the number of rows per insert: SQLite allows 32,766 values in a statement.
 const packagesAtOnce = 1000
 
-// ImportAdvisories stores a batch of advisories, in one transaction. The same batch again changes nothing.
+// ImportAdvisories stores a batch of advisories in one transaction. It is idempotent.
 func (s *MalwareFirewall) ImportAdvisories(ctx context.Context, r *supplychainv1.ImportAdvisoriesRequest) (*supplychainv1.ImportAdvisoriesResponse, error) {
 	response := &supplychainv1.ImportAdvisoriesResponse{}
 	newest := readDocuments(r, response)
@@ -34,7 +34,7 @@ func (s *MalwareFirewall) ImportAdvisories(ctx context.Context, r *supplychainv1
 	skipped := response.GetSkipped()
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		response = &supplychainv1.ImportAdvisoriesResponse{Skipped: skipped}
-		if s.store.Postgres() { // imports take turns: what one of two at once creates, the other finds stored
+		if s.store.Postgres() { // serialize imports, so that a concurrent import finds the rows that this one creates
 			if _, err := tx.Deployment.Query().ForUpdate().OnlyID(ctx); err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ func (s *MalwareFirewall) ImportAdvisories(ctx context.Context, r *supplychainv1
 	return response, nil
 }
 
-// readDocuments reads the batch; of documents with the same id the one that was modified last counts.
+// readDocuments parses the batch. Of documents with the same id, the last modified one counts.
 func readDocuments(r *supplychainv1.ImportAdvisoriesRequest, response *supplychainv1.ImportAdvisoriesResponse) map[string]*osv.Advisory {
 	newest := map[string]*osv.Advisory{}
 	for i, given := range r.GetAdvisories() {
@@ -86,8 +86,8 @@ func parseDocument(given *structpb.Struct) (*osv.Advisory, error) {
 	return osv.Parse(raw)
 }
 
-// put writes what is new or newer. Advisories and packages are few statements together, whatever the batch; those that
-// change take one each more, for what they become.
+// put writes new and newer advisories. The number of statements is small for any batch; each changed advisory takes one
+// more.
 func (s *MalwareFirewall) put(ctx context.Context, tx *ent.Tx, ids []string, newest map[string]*osv.Advisory, stored map[string]*ent.Advisory, response *supplychainv1.ImportAdvisoriesResponse) error {
 	deploymentID, _ := tenant.FromContext(ctx)
 	var creates []*ent.AdvisoryCreate
@@ -147,7 +147,7 @@ func updateAdvisory(update *ent.AdvisoryUpdateOne, parsed *osv.Advisory) *ent.Ad
 	return update
 }
 
-// shownAdvisory is what the audit trail keeps: without packages, of which there may be hundreds.
+// shownAdvisory is the audit form: without packages, because there may be hundreds.
 func shownAdvisory(parsed *osv.Advisory) *supplychainv1.Advisory {
 	out := &supplychainv1.Advisory{
 		Id: parsed.ID, Title: parsed.Title, Malicious: parsed.Malicious, ModifiedAt: timestamppb.New(parsed.Modified),

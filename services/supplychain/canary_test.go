@@ -30,7 +30,7 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// The credentials that must not be found anywhere. They contain each other's beginning, so that one search finds all.
+// Credentials that must not leak. They share a prefix, so that one search finds all.
 const (
 	canary     = "cAnArY7f3e1"
 	canaryUser = canary + "user"
@@ -39,8 +39,8 @@ const (
 	canaryARN  = "arn:aws:iam::123456789012:role/" + canary
 )
 
-// TestCanaries sends credentials on every way in, well and badly made, and then looks for them in all that the server
-// says, logs, traces, counts and stores.
+// TestCanaries sends credentials in all requests, valid and invalid. Then it searches for them in all responses, logs,
+// traces, metrics and stored data.
 func TestCanaries(t *testing.T) {
 	databases := map[string]func(*testing.T) string{
 		"sqlite": func(*testing.T) string { return "" }, "postgres": func(t *testing.T) string { return storetest.Postgres(t) },
@@ -63,7 +63,7 @@ func TestCanaries(t *testing.T) {
 				places["metrics"] = []byte(scrape(t, s))
 				places["audit list"] = []byte(s.Get(t, fmt.Sprintf("/api/audit/v1/deployments/%d/entries?limit=500", s.DeploymentID)))
 				dumpTables(t, s, places)
-				readFiles(t, s.Config.Data, places) // while the server runs there is a write-ahead log
+				readFiles(t, s.Config.Data, places) // a write-ahead log exists while the server runs
 			})
 			places["log"] = log.bytes()
 			places["spans"] = spans.bytes()
@@ -77,12 +77,12 @@ func TestCanaries(t *testing.T) {
 	}
 }
 
-// search reports each place that shows a canary as it is, in hexadecimal or in base64.
+// search reports each place that contains a canary in plain text, hexadecimal or base64.
 func search(t *testing.T, places map[string][]byte) {
 	t.Helper()
 	forms := [][]byte{[]byte(canary), []byte(hex.EncodeToString([]byte(canary)))}
 	for shift := range 3 {
-		// Only the characters that do not depend on what stands before and behind.
+		// Compare only the characters that do not depend on the surrounding bytes.
 		encoded := base64.StdEncoding.EncodeToString(append(make([]byte, shift), canary...))
 		forms = append(forms, bytes.ToLower([]byte(encoded[4:12])))
 	}
@@ -113,7 +113,7 @@ func sendCanaries(t *testing.T, s caller) (answers []string) {
 	}
 	for i, body := range bodies {
 		do(s.Token, http.MethodPatch, fmt.Sprintf("%s/%d", s.path(), i+1), body)
-		do(s.Token, http.MethodPatch, fmt.Sprintf("%s/%d", s.path(), len(bodies)-i), body) // another kind, or a name that is taken
+		do(s.Token, http.MethodPatch, fmt.Sprintf("%s/%d", s.path(), len(bodies)-i), body) // another kind, or a taken name
 	}
 	other := s.AddTenant(t, "umbrella")
 	member := s.AddToken(t, s.Tenant, access.TokenSpec{Role: access.RoleMember})
@@ -146,7 +146,7 @@ func goodCanaries() []string {
 	}
 }
 
-// badCanaries are refused, or hold credentials at places where none belong.
+// badCanaries are invalid, or have credentials in wrong places.
 func badCanaries() []string {
 	insert := func(credentials string) string {
 		return `{"packageManagerConfigForInsert":{"config":{"name":"bad","url":"https://repo.acme.test","requiresAuth":true,"ecosystem":"npm"},` + credentials + `}}`
@@ -214,7 +214,7 @@ func scrape(t *testing.T, s caller) string {
 	return body.String()
 }
 
-// dumpTables reads every column of every table.
+// dumpTables reads each column of each table.
 func dumpTables(t *testing.T, s caller, places map[string][]byte) {
 	t.Helper()
 	db, _ := s.Store.DB()
@@ -268,7 +268,7 @@ func bytesOf(values []sql.RawBytes) [][]byte {
 	return out
 }
 
-// readFiles reads every file of the data directory.
+// readFiles reads each file of the data directory.
 func readFiles(t *testing.T, dir string, places map[string][]byte) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -284,14 +284,14 @@ func readFiles(t *testing.T, dir string, places map[string][]byte) {
 	}
 }
 
-// recorder keeps what the server logs.
+// recorder records the server's log.
 type recorder struct {
 	testing.TB
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-// Log keeps a line. It does not go to the test's output, of which it would be most.
+// Log records a line. It does not write to the test's output, because it would dominate it.
 func (r *recorder) Log(args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -304,14 +304,14 @@ func (r *recorder) bytes() []byte {
 	return bytes.Clone(r.text.Bytes())
 }
 
-// collector takes the spans that a server exports by OTLP.
+// collector receives the spans that a server exports by OTLP.
 type collector struct {
 	collectorv1.UnimplementedTraceServiceServer
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-// Export keeps spans as text.
+// Export stores spans as text.
 func (c *collector) Export(_ context.Context, r *collectorv1.ExportTraceServiceRequest) (*collectorv1.ExportTraceServiceResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -325,7 +325,7 @@ func (c *collector) bytes() []byte {
 	return bytes.Clone(c.text.Bytes())
 }
 
-// startCollector makes servers of the test send their spans here.
+// startCollector makes the test's servers export their spans here.
 func startCollector(t *testing.T) *collector {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,3 +1,2 @@
-// Package supplychain serves what scans need to know of dependencies and of the registries they come from: the service
-// group package manager configurations.
+// Package supplychain serves dependencies, package manager configurations and the malware firewall.
 package supplychain

@@ -14,7 +14,7 @@ import (
 // caller sends requests as the first administrator.
 type caller struct{ *apitest.Server }
 
-// path is that of the configurations of the first deployment.
+// path is the path of the first deployment's configurations.
 func (c caller) path() string {
 	return fmt.Sprintf("/api/agent/deployments/%d/packagemanagerauthconfigs", c.DeploymentID)
 }
@@ -41,7 +41,7 @@ func mustContain(t *testing.T, answer string, words ...string) {
 	}
 }
 
-// same requires that a gRPC call answers what HTTP answered.
+// same requires that a gRPC call gives the same answer as HTTP.
 func same(t *testing.T, body string) func(proto.Message, error) {
 	return func(response proto.Message, err error) {
 		t.Helper()

@@ -29,10 +29,10 @@ type MalwareFirewall struct {
 // NewMalwareFirewall serves the malware firewall from the store.
 func NewMalwareFirewall(st *store.Store) *MalwareFirewall { return &MalwareFirewall{store: st} }
 
-// wanted is a package that somebody asks about, with the one spelling of its ecosystem and name.
+// wanted is a package in a request, with normalised ecosystem and name.
 type wanted struct{ ecosystem, name, version string }
 
-// hit is an advisory about a package, whatever the version.
+// hit is an advisory about a package, for any version.
 type hit struct {
 	ID        int64
 	OsvID     string `sql:"osv_id"`
@@ -44,13 +44,13 @@ type hit struct {
 	Affected  []byte
 }
 
-// CheckPackageInstalls answers which packages may be installed and records the question, in one transaction: what is
-// answered and what is recorded is the same.
+// CheckPackageInstalls decides which packages may be installed and records the decisions, in one transaction, so that
+// answer and record agree.
 func (s *MalwareFirewall) CheckPackageInstalls(ctx context.Context, r *supplychainv1.CheckPackageInstallsRequest) (*supplychainv1.CheckPackageInstallsResponse, error) {
 	packages := make([]wanted, len(r.GetPackages()))
 	for i, p := range r.GetPackages() {
 		var err error
-		if packages[i], err = spelled(fmt.Sprintf("packages[%d].", i), p.GetEcosystem(), p.GetPackage(), p.GetVersion()); err != nil {
+		if packages[i], err = normalised(fmt.Sprintf("packages[%d].", i), p.GetEcosystem(), p.GetPackage(), p.GetVersion()); err != nil {
 			return nil, err
 		}
 	}
@@ -68,7 +68,7 @@ func (s *MalwareFirewall) CheckPackageInstalls(ctx context.Context, r *supplycha
 				Ecosystem: given.GetEcosystem(), Package: given.GetPackage(), Version: given.GetVersion(),
 				Verdict: supplychainv1.InstallVerdict_INSTALL_VERDICT_ALLOW,
 			}
-			found, err := hits.about(p)
+			found, err := hits.affecting(p)
 			if err != nil {
 				return err
 			}
@@ -89,7 +89,7 @@ func (s *MalwareFirewall) CheckPackageInstalls(ctx context.Context, r *supplycha
 	return response, nil
 }
 
-// ecosystemOf returns the contract's word for an ecosystem; field is the path of the message in the request.
+// ecosystemOf returns the contract's word for an ecosystem. field is the path of the message in the request.
 func ecosystemOf(field, ecosystem string) (string, error) {
 	word, ok := osv.Ecosystem(ecosystem)
 	if !ok {
@@ -99,8 +99,8 @@ func ecosystemOf(field, ecosystem string) (string, error) {
 	return word, nil
 }
 
-// spelled gives ecosystem and name their one spelling; field is the path of the message in the request.
-func spelled(field, ecosystem, name, version string) (wanted, error) {
+// normalised normalises ecosystem and name. field is the path of the message in the request.
+func normalised(field, ecosystem, name, version string) (wanted, error) {
 	word, err := ecosystemOf(field, ecosystem)
 	if err != nil {
 		return wanted{}, err
@@ -112,10 +112,10 @@ func spelled(field, ecosystem, name, version string) (wanted, error) {
 	return wanted{word, spelling, version}, nil
 }
 
-// hits are advisories by package.
+// hits holds advisories by package.
 type hits map[[2]string][]hit
 
-// hits reads, in one query, the advisories about any of the packages, by id.
+// hits reads the advisories about any of the packages in one query, by id.
 func (s *MalwareFirewall) hits(ctx context.Context, db *ent.Client, packages []wanted) (hits, error) {
 	var ecosystems, names []string
 	for _, p := range packages {
@@ -124,13 +124,13 @@ func (s *MalwareFirewall) hits(ctx context.Context, db *ent.Client, packages []w
 	slices.Sort(ecosystems)
 	slices.Sort(names)
 	var rows []hit
-	// The index is by ecosystem and name. Names of one ecosystem that are asked about in another are found as well; nobody
-	// asks for them below.
+	// The index is on ecosystem and name. The query also returns names of one ecosystem that were requested in another;
+	// they are never looked up below.
 	err := db.AdvisoryPackage.Query().
 		Where(store.OneOf(advisorypackage.FieldEcosystem, slices.Compact(ecosystems)), store.OneOf(advisorypackage.FieldPackage, slices.Compact(names))).
 		Modify(func(p *entsql.Selector) {
 			a := entsql.Table(advisory.Table)
-			// The wall of the tenant is on the packages alone: the join repeats it.
+			// The tenant policy covers only the packages: repeat the condition for the join.
 			p.Join(a).OnP(entsql.And(
 				entsql.ColumnsEQ(p.C(advisorypackage.FieldAdvisoryID), a.C(advisory.FieldID)),
 				entsql.ColumnsEQ(p.C(advisorypackage.FieldDeploymentID), a.C(advisory.FieldDeploymentID)),
@@ -148,8 +148,8 @@ func (s *MalwareFirewall) hits(ctx context.Context, db *ent.Client, packages []w
 	return found, err
 }
 
-// about returns the advisories about the version of a package, also those that do not block.
-func (h hits) about(p wanted) (found []hit, err error) {
+// affecting returns the advisories about a package's version, including non-blocking ones.
+func (h hits) affecting(p wanted) (found []hit, err error) {
 	for _, candidate := range h[[2]string{p.ecosystem, p.name}] {
 		affected := &storev1.AffectedVersions{}
 		if err := proto.Unmarshal(candidate.Affected, affected); err != nil {
@@ -162,7 +162,7 @@ func (h hits) about(p wanted) (found []hit, err error) {
 	return found, nil
 }
 
-// blocking returns the first advisory that blocks; nil when none does.
+// blocking returns the first blocking advisory; nil if there is none.
 func blocking(found []hit) *hit {
 	i := slices.IndexFunc(found, func(h hit) bool { return h.Malicious && !h.Withdrawn })
 	if i < 0 {
@@ -171,7 +171,7 @@ func blocking(found []hit) *hit {
 	return &found[i]
 }
 
-// record stores the scan and its checks, and returns the id of the scan.
+// record stores the scan and its checks, and returns the scan's id.
 func record(ctx context.Context, tx *ent.Tx, r *supplychainv1.CheckPackageInstallsRequest, packages []wanted, checks []*supplychainv1.PackageInstallCheck, blocked int) (int64, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	now := store.Now()

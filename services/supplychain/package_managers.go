@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// auditKind is what the audit trail calls a configuration.
+// auditKind is the object kind of configurations in the audit trail.
 const auditKind = "package_manager_config"
 
 // PackageManagers is the service group "package manager configurations".
@@ -28,8 +28,8 @@ type PackageManagers struct {
 	egress  *egress.Guard
 }
 
-// NewPackageManagers serves package manager configurations from the store. Their credentials are sealed with the
-// keyring; guard says which registries may be named.
+// NewPackageManagers serves package manager configurations from the store. The keyring seals their credentials; guard
+// validates registry URLs.
 func NewPackageManagers(st *store.Store, keyring *secret.Keyring, guard *egress.Guard) *PackageManagers {
 	return &PackageManagers{store: st, keyring: keyring, egress: guard}
 }
@@ -58,7 +58,7 @@ func (s *PackageManagers) PostPackageManagerAuthCredentials(ctx context.Context,
 			return nameTaken(err, wanted.GetName())
 		}
 		if sent.kind != "" {
-			// Only now is the id known, to which the sealed value is bound.
+			// The sealed value is bound to the id, which is known only now.
 			sealed, err := s.seal(row.ID, sent)
 			if err != nil {
 				return err
@@ -78,7 +78,7 @@ func (s *PackageManagers) PostPackageManagerAuthCredentials(ctx context.Context,
 	return &supplychainv1.PostPackageManagerAuthCredentialsResponse{PackageManagerConfig: out}, nil
 }
 
-// GetPackageManagerAuthConfigs lists the configurations of the deployment by id. The credentials are not even read.
+// GetPackageManagerAuthConfigs lists the configurations of the deployment by id. It does not read the credentials.
 func (s *PackageManagers) GetPackageManagerAuthConfigs(ctx context.Context, _ *supplychainv1.GetPackageManagerAuthConfigsRequest) (*supplychainv1.GetPackageManagerAuthConfigsResponse, error) {
 	query := s.store.Reader.PackageManagerConfig.Query().Order(ent.Asc(packagemanagerconfig.FieldID))
 	query.Select(shownColumns...)
@@ -98,7 +98,8 @@ func (s *PackageManagers) GetPackageManagerAuthConfigs(ctx context.Context, _ *s
 	return response, nil
 }
 
-// UpdatePackageManagerAuthCredentials changes what the request names; see the proto for what happens to the rest.
+// UpdatePackageManagerAuthCredentials changes the fields in the request. The proto describes what happens to the
+// others.
 func (s *PackageManagers) UpdatePackageManagerAuthCredentials(ctx context.Context, r *supplychainv1.UpdatePackageManagerAuthCredentialsRequest) (*supplychainv1.UpdatePackageManagerAuthCredentialsResponse, error) {
 	given := r.GetPackageManagerConfigForInsert()
 	sent, err := credentialsOf(given)
@@ -157,7 +158,7 @@ func (s *PackageManagers) DeletePackageManagerAuthConfigs(ctx context.Context, r
 	return &supplychainv1.DeletePackageManagerAuthConfigsResponse{PackageManagerConfigId: r.GetPackageManagerConfigId()}, nil
 }
 
-// change decides which credentials a changed configuration has: those that were sent, the stored ones, or none.
+// change decides the credentials of a changed configuration: the ones in the request, the stored ones, or none.
 func (s *PackageManagers) change(row *ent.PackageManagerConfig, wanted *supplychainv1.PackageManagerConfig, sent credentials) (*ent.PackageManagerConfigUpdateOne, error) {
 	kind := sent.kind
 	if kind == "" && wanted.GetRequiresAuth() {
@@ -183,7 +184,7 @@ func (s *PackageManagers) change(row *ent.PackageManagerConfig, wanted *supplych
 	return update, nil
 }
 
-// lock finds a configuration and keeps others from changing it until the end of the transaction.
+// lock finds a configuration and locks it until the end of the transaction.
 func (s *PackageManagers) lock(ctx context.Context, tx *ent.Tx, id int64) (*ent.PackageManagerConfig, error) {
 	query := tx.PackageManagerConfig.Query().Where(packagemanagerconfig.ID(id))
 	if s.store.Postgres() {
@@ -196,7 +197,7 @@ func (s *PackageManagers) lock(ctx context.Context, tx *ent.Tx, id int64) (*ent.
 	return row, err
 }
 
-// seal binds the credentials to their row, so that they open nowhere else.
+// seal binds the credentials to their row, so that they cannot be unsealed for another.
 func (s *PackageManagers) seal(id int64, sent credentials) ([]byte, error) {
 	plain, err := proto.Marshal(sent.values)
 	if err != nil {

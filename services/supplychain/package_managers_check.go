@@ -16,20 +16,20 @@ const (
 	malwareFirewall    = supplychainv1.RegistryType_REGISTRY_TYPE_MALWARE_FIREWALL
 )
 
-// The paths of the fields as clients spell them.
+// Field paths as clients spell them.
 const (
 	insertPath = "packageManagerConfigForInsert"
 	configPath = insertPath + ".config."
 )
 
-// credentials are what a request sends: at most one kind, and nothing but it in values.
+// credentials are the credentials of a request: at most one kind. values has only that kind.
 type credentials struct {
 	kind   registry.Kind
 	values *supplychainv1.PackageManagerConfigForInsert
 }
 
-// credentialsOf takes the credentials of a request; an empty object counts as not given, as clients that send whole
-// structs mean it. Errors never repeat values.
+// credentialsOf reads a request's credentials. An empty object counts as absent, because clients send whole structs.
+// Errors never contain values.
 func credentialsOf(given *supplychainv1.PackageManagerConfigForInsert) (credentials, error) {
 	maven, pypi, artifact, npm := given.GetMaven(), given.GetPypi(), given.GetCodeArtifact(), given.GetNpm()
 	var sent []credentials
@@ -54,7 +54,7 @@ func credentialsOf(given *supplychainv1.PackageManagerConfigForInsert) (credenti
 	return sent[0], sent[0].complete()
 }
 
-// complete refuses half of a pair, and two ways to authenticate at once.
+// complete rejects an incomplete pair, and two ways to authenticate at once.
 func (c credentials) complete() error {
 	npm := c.values.GetNpm()
 	switch c.kind {
@@ -87,8 +87,8 @@ func completePair(path string, pair interface {
 	return nil
 }
 
-// check refuses what cannot be stored: config is complete, kind that of its credentials, sent or stored. It writes the
-// URL of a malware firewall in its one form.
+// check rejects invalid configurations. config is complete; kind is the kind of its new or stored credentials. It
+// normalises the URL of a malware firewall.
 func (s *PackageManagers) check(config *supplychainv1.PackageManagerConfig, kind registry.Kind) error {
 	switch {
 	case strings.TrimSpace(config.GetName()) == "":
@@ -109,7 +109,7 @@ func (s *PackageManagers) check(config *supplychainv1.PackageManagerConfig, kind
 	return checkCredentials(config, kind)
 }
 
-// checkFirewall applies the rules of facts 3.3 to a malware firewall. no_package_manager is the word for none.
+// checkFirewall applies the rules of facts 3.3 to a malware firewall. no_package_manager means none.
 func checkFirewall(config *supplychainv1.PackageManagerConfig, kind registry.Kind) error {
 	pattern, err := registry.HostPattern(config.GetUrl())
 	switch {

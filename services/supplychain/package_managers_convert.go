@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/services/supplychain/registry"
 )
 
-// shownColumns are all but the credentials.
+// shownColumns are all columns except the credentials.
 var shownColumns = func() (columns []string) {
 	for _, column := range packagemanagerconfig.Columns {
 		if column != packagemanagerconfig.FieldCredentials {
@@ -21,13 +21,13 @@ var shownColumns = func() (columns []string) {
 	return columns
 }()
 
-// withDefaults completes what a request creates, without the fields that the server sets.
+// withDefaults adds defaults to a create request, without the fields that the server sets.
 func withDefaults(given *supplychainv1.PackageManagerConfigInput) *supplychainv1.PackageManagerConfig {
 	base := &supplychainv1.PackageManagerConfig{RegistryType: packageManagerAuth, Ecosystem: registry.NoEcosystem}
 	return merge(base, given)
 }
 
-// merge returns base with the fields that are given; base stays as it is.
+// merge returns a copy of base with the given fields.
 func merge(base *supplychainv1.PackageManagerConfig, given *supplychainv1.PackageManagerConfigInput) *supplychainv1.PackageManagerConfig {
 	out := proto.CloneOf(base)
 	if given == nil {
@@ -38,7 +38,7 @@ func merge(base *supplychainv1.PackageManagerConfig, given *supplychainv1.Packag
 	set(&out.RequiresAuth, given.RequiresAuth)
 	set(&out.UseNetworkBroker, given.UseNetworkBroker)
 	if given.GetRegistryType() != 0 && given.GetRegistryType() != out.GetRegistryType() {
-		// The stored word fits the former type only: a firewall has no ecosystem, a registry for packages has one.
+		// The stored ecosystem is valid only for the previous type: a firewall has none, a package registry has one.
 		out.RegistryType, out.Ecosystem = given.GetRegistryType(), ""
 		if out.GetRegistryType() == packageManagerAuth {
 			out.Ecosystem = registry.NoEcosystem
@@ -54,14 +54,14 @@ func merge(base *supplychainv1.PackageManagerConfig, given *supplychainv1.Packag
 	return out
 }
 
-// set leaves a field as it is unless a value is given.
+// set sets a field if a value is given.
 func set[T any](field, given *T) {
 	if given != nil {
 		*field = *given
 	}
 }
 
-// assign writes a checked configuration into a row that is created or changed.
+// assign writes a validated configuration to a row to be created or changed.
 func assign(row *ent.PackageManagerConfigMutation, config *supplychainv1.PackageManagerConfig, kind registry.Kind, now int64) error {
 	row.SetName(config.GetName())
 	row.SetURL(config.GetUrl())
@@ -82,12 +82,12 @@ func assign(row *ent.PackageManagerConfigMutation, config *supplychainv1.Package
 	return err
 }
 
-// columnWords are the kinds of credentials in the words of the column credential_kind.
+// columnWords maps kinds of credentials to values of the column credential_kind.
 var columnWords = map[registry.Kind]string{
 	registry.None: "", registry.Maven: "maven", registry.PyPI: "pypi", registry.CodeArtifact: "code_artifact", registry.NPM: "npm",
 }
 
-// kindOf is the kind of the credentials that a row has.
+// kindOf returns the kind of a row's credentials.
 func kindOf(row *ent.PackageManagerConfig) registry.Kind {
 	for kind, word := range columnWords {
 		if word == row.CredentialKind {
@@ -97,7 +97,7 @@ func kindOf(row *ent.PackageManagerConfig) registry.Kind {
 	return registry.None
 }
 
-// convert shows a row to callers.
+// convert converts a row to the API's form.
 func convert(row *ent.PackageManagerConfig) (*supplychainv1.PackageManagerConfig, error) {
 	out := &supplychainv1.PackageManagerConfig{
 		Id: row.ID, DeploymentId: row.DeploymentID, Name: row.Name, Url: row.URL, RequiresAuth: row.RequiresAuth,

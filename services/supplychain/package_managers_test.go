@@ -26,7 +26,7 @@ const example = `{"packageManagerConfigForInsert":{"config":{"name":"corp-maven"
 	`"ecosystem":"maven","additionalConfig":{"maven":{"repositoryType":"MAVEN_REPOSITORY_TYPE_BOTH"}},` +
 	`"registryType":"REGISTRY_TYPE_PACKAGE_MANAGER_AUTH"},"maven":{"username":"ci","password":"s3"}}}`
 
-// The configurations that tests make: one for each kind of credentials, one without and a malware firewall.
+// Configurations of tests: one per kind of credentials, one without, and a malware firewall.
 const (
 	mavenConfig = `{"config":{"name":"corp-maven","url":"https://repo.acme.test/maven","requiresAuth":true,"ecosystem":"maven",
 		"additionalConfig":{"maven":{"repositoryType":"MAVEN_REPOSITORY_TYPE_RELEASE"},"pypi":{},"npm":{"scope":null}}},"maven":{"username":"ci","password":"s3"}}`
@@ -61,7 +61,7 @@ func TestPackageManagers(t *testing.T) {
 		response, err := client.GetPackageManagerAuthConfigs(ctx, &supplychainv1.GetPackageManagerAuthConfigsRequest{DeploymentId: s.DeploymentID})
 		same(t, list)(response, err)
 
-		// Numbers as strings are taken too, and names may be long in any script.
+		// Numbers may be strings, and names may be long in any script.
 		long := strings.Repeat("日", 255)
 		mustContain(t, s.create(t, `{"config":{"name":"`+long+`","url":"https://mirror.acme.test","id":99,"deploymentId":"7"}}`),
 			fmt.Sprintf(`"deploymentId":%d`, s.DeploymentID), long)
@@ -138,7 +138,7 @@ func TestUpdatePackageManager(t *testing.T) {
 		mustContain(t, patch(`{"maven":{"username":"ci2","password":"s4"}}`), `"name":"maven-2"`)
 		s.wantCredentials(t, 1, &supplychainv1.PackageManagerConfigForInsert{Maven: &supplychainv1.MavenCredentials{Username: "ci2", Password: "s4"}})
 
-		// What the stored credentials do not fit is refused until the right ones come along.
+		// A change that the stored credentials do not fit is rejected unless it includes new ones.
 		mustContain(t, s.Body(t, s.Token, http.MethodPatch, one, `{"packageManagerConfigForInsert":{"config":{"ecosystem":"pypi"}}}`, 400),
 			"the ecosystem pypi takes the credentials pypi or codeArtifact, got maven: send the right ones")
 		mustContain(t, s.Body(t, s.Token, http.MethodPatch, one, `{"packageManagerConfigForInsert":{"config":{"ecosystem":"cargo"}}}`, 400),
@@ -146,9 +146,9 @@ func TestUpdatePackageManager(t *testing.T) {
 		mustContain(t, s.Body(t, s.Token, http.MethodPatch, one, `{"packageManagerConfigForInsert":{"config":{"registryType":"REGISTRY_TYPE_MALWARE_FIREWALL","url":"acme.test"}}}`, 400),
 			"requiresAuth must be false for REGISTRY_TYPE_MALWARE_FIREWALL")
 		apitest.Golden(t, "update_ecosystem", patch(`{"config":{"ecosystem":"pypi"},"codeArtifact":{"assumeRoleArn":"arn:aws-cn:iam::123456789012:role/r"}}`))
-		mustContain(t, patch(`{"config":{"ecosystem":"npm"}}`), `"ecosystem":"npm"`, `"additionalConfig":{}`) // codeArtifact fits here too
+		mustContain(t, patch(`{"config":{"ecosystem":"npm"}}`), `"ecosystem":"npm"`, `"additionalConfig":{}`) // codeArtifact is also valid here
 
-		// Without authentication there are no credentials, and they do not come back.
+		// Disabling authentication deletes the credentials permanently.
 		mustContain(t, patch(`{"config":{"requiresAuth":false}}`), `"requiresAuth":false`)
 		if got := s.sealed(t, 1); got != nil {
 			t.Errorf("credentials are left: %x", got)
@@ -162,7 +162,7 @@ func TestUpdatePackageManager(t *testing.T) {
 	})
 }
 
-// TestAllowedRegistries: plain HTTP and private addresses are for hosts that the operator allows.
+// TestAllowedRegistries: plain HTTP and private addresses require an entry in the operator's allow list.
 func TestAllowedRegistries(t *testing.T) {
 	s := caller{apitest.Start(t, func(c *config.Config) { c.EgressAllow = "repo.internal,10.1.0.0/16" })}
 	s.create(t, `{"config":{"name":"a","url":"http://repo.internal/maven"}}`)
@@ -176,7 +176,7 @@ func (c caller) sealed(t *testing.T, id int64) []byte {
 	return c.Store.Reader.PackageManagerConfig.Query().Where(packagemanagerconfig.ID(id)).OnlyX(c.System(t)).Credentials
 }
 
-// wantCredentials unseals the credentials of a row, and requires that they open for no other.
+// wantCredentials unseals the credentials of a row, and requires that they cannot be unsealed for another.
 func (c caller) wantCredentials(t *testing.T, id int64, want *supplychainv1.PackageManagerConfigForInsert) {
 	t.Helper()
 	keyring, err := secret.Open(filepath.Join(c.Config.Data, "palisade.key"), false)
@@ -239,10 +239,10 @@ func TestPackageManagersOfOthers(t *testing.T) {
 				t.Errorf("%s in the own deployment: %s, want what an unknown id gets: %s", call.method, got, want)
 			}
 		}
-		// The path decides: the deployment in a body reaches nobody.
+		// The path sets the deployment; the body's is ignored.
 		body := strings.Replace(example, "{", fmt.Sprintf(`{"deploymentId":%d,`, s.DeploymentID), 1)
 		mustContain(t, s.Body(t, other.Token, http.MethodPost, own, body, 200), fmt.Sprintf(`"deploymentId":%d`, other.DeploymentID))
-		// Names are unique in each deployment, not across them.
+		// Names are unique per deployment.
 		if after := s.Get(t, s.path()); after != before {
 			t.Errorf("another tenant changed %s to %s", before, after)
 		}
@@ -276,7 +276,7 @@ func TestBadPackageManagers(t *testing.T) {
 	})
 }
 
-// badConfigs maps packageManagerConfigForInsert to what the error must say.
+// badConfigs maps packageManagerConfigForInsert to the expected error text.
 func badConfigs() map[string]string {
 	config := func(fields, credentials string) string {
 		return `{"config":{"name":"n","url":"https://repo.acme.test"` + fields + `}` + credentials + `}`
@@ -332,7 +332,7 @@ func badConfigs() map[string]string {
 	}
 }
 
-// TestPackageManagersAreAudited: each change leaves what was and what is, and of the request what may be shown.
+// TestPackageManagersAreAudited: each change records the state before and after, and the public part of the request.
 func TestPackageManagersAreAudited(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {

@@ -14,18 +14,18 @@ import (
 const (
 	// tidyInterval is how often the packages are compared with the dependencies.
 	tidyInterval = time.Hour
-	// tidyAgain is how soon it is done again where dependencies were found that lists by package do not see: a node of the
-	// version before has stored them, and goes on.
+	// tidyAgain is the interval after dependencies without packages were found: a node of the previous version stored them
+	// and may store more.
 	tidyAgain = time.Minute
-	// tidyTimeout leaves room for many millions of dependencies.
+	// tidyTimeout is enough for many millions of dependencies.
 	tidyTimeout = 10 * time.Minute
-	// packagesQueue is for that job alone: versions before it was there share the other queues, and would fail it.
+	// packagesQueue is used by this job only: older versions share the other queues and would fail an unknown job.
 	packagesQueue = "dependency_packages"
-	// packagesPoll is how long it waits at most until it is seen.
+	// packagesPoll is the maximum time until the job is seen.
 	packagesPoll = 15 * time.Second
 )
 
-// Background is what lists of dependencies need done when nobody calls.
+// Background returns the background work for lists of dependencies.
 func Background(st *store.Store) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) { jobs.AddWorker(workers, &tidyWorker{store: st}) },
@@ -40,7 +40,7 @@ type tidyPackages struct{}
 // Kind is the name in the queue.
 func (tidyPackages) Kind() string { return "tidy_packages" }
 
-// InsertOpts keep runs from piling up while no node works.
+// InsertOpts keeps jobs from piling up while no node works.
 func (tidyPackages) InsertOpts() river.InsertOpts {
 	opts := jobs.OnceWaiting()
 	opts.Queue = packagesQueue
@@ -52,10 +52,10 @@ type tidyWorker struct {
 	store *store.Store
 }
 
-// Timeout is how long a run may take.
+// Timeout is the maximum duration of a run.
 func (*tidyWorker) Timeout(*river.Job[tidyPackages]) time.Duration { return tidyTimeout }
 
-// Work makes the packages those of the dependencies.
+// Work updates the packages to match the dependencies.
 func (w *tidyWorker) Work(ctx context.Context, _ *river.Job[tidyPackages]) error {
 	added, err := dependencies.Tidy(ctx, w.store)
 	if err == nil && added {

@@ -13,24 +13,24 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Items of a page when the caller does not say (contract facts, section 5, SupplyChainService).
+// Default page sizes (contract facts, section 5, SupplyChainService).
 const (
 	defaultDependencies = 1000
 	defaultSummaries    = 5
 )
 
-// SupplyChain is the service group "supply chain". The operations of v1 and v2 differ in who may call them, not in what
-// they answer.
+// SupplyChain is the service group "supply chain". The operations of v1 and v2 have different access rules and the same
+// answers.
 type SupplyChain struct {
 	supplychainv1.UnimplementedSupplyChainServiceServer
-	store  *store.Store
-	limits limits
-	sizes  *sizes
+	store       *store.Store
+	limits      limits
+	selectivity *selectivity
 }
 
 // NewSupplyChain serves the dependencies of the store.
 func NewSupplyChain(st *store.Store) *SupplyChain {
-	return &SupplyChain{store: st, limits: theLimits, sizes: newSizes()}
+	return &SupplyChain{store: st, limits: defaultLimits, selectivity: newSelectivity()}
 }
 
 // ListDependenciesV1 lists packages.
@@ -70,11 +70,11 @@ func (s *SupplyChain) ListLockfilesForDependenciesV1(ctx context.Context, r *sup
 	}, nil
 }
 
-// ListDependencies lists packages, by id: the cursor is the id of the last one, good for any filter.
+// ListDependencies lists packages by id. The cursor is the last id and is valid for any filter.
 func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.ListDependenciesRequest) (response *supplychainv1.ListDependenciesResponse, err error) {
 	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
 		size := pageSize(r.PageSize, defaultDependencies)
-		chosen, err := s.choose(ctx, db, r.GetDependencyFilter(), size)
+		chosen, err := s.planQuery(ctx, db, r.GetDependencyFilter(), size)
 		if err != nil {
 			return err
 		}
@@ -93,11 +93,11 @@ func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.Lis
 	return response, err
 }
 
-// ListRepositoriesForDependencies lists repositories that have packages, by id: the cursor is the id of the last one.
+// ListRepositoriesForDependencies lists repositories with packages by id. The cursor is the last id.
 func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *supplychainv1.ListRepositoriesForDependenciesRequest) (response *supplychainv1.ListRepositoriesForDependenciesResponse, err error) {
 	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
 		size := pageSize(r.PageSize, defaultSummaries)
-		chosen, err := s.choose(ctx, db, r.GetDependencyFilter(), size)
+		chosen, err := s.planQuery(ctx, db, r.GetDependencyFilter(), size)
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *su
 		}
 		for _, group := range groups {
 			response.Cursor = group.ProjectID
-			if repository := repositories[group.ProjectID]; repository != nil { // else it was deleted a moment ago
+			if repository := repositories[group.ProjectID]; repository != nil { // a missing one was just deleted
 				response.RepositorySummaries = append(response.RepositorySummaries, &supplychainv1.RepositoryDependencySummary{
 					Id: repository.ID, Name: repository.Name, NumDependencies: int32(group.Count), HasDependencyPathScan: group.Paths > 0,
 				})
@@ -128,7 +128,7 @@ func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *su
 	return response, err
 }
 
-// ListLockfilesForDependencies lists the lockfiles of a repository, by path: the cursor is the path of the last one.
+// ListLockfilesForDependencies lists the lockfiles of a repository by path. The cursor is the last path.
 func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *supplychainv1.ListLockfilesForDependenciesRequest) (response *supplychainv1.ListLockfilesForDependenciesResponse, err error) {
 	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
 		exists, err := db.Project.Query().Where(project.ID(r.GetRepositoryId())).Exist(ctx)
@@ -139,7 +139,7 @@ func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *suppl
 			return err
 		}
 		size := pageSize(r.PageSize, defaultSummaries)
-		chosen, err := s.choose(ctx, db, r.GetDependencyFilter(), size)
+		chosen, err := s.planQuery(ctx, db, r.GetDependencyFilter(), size)
 		if err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *suppl
 	return response, err
 }
 
-// withPaths counts the rows of a group of which it is known what they need.
+// withPaths counts the rows of a group with known dependency paths.
 func withPaths(s *entsql.Selector) string {
 	return entsql.As("SUM(CASE WHEN "+s.C(dependency.FieldHasPaths)+" THEN 1 ELSE 0 END)", "paths")
 }

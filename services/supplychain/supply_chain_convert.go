@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/projects/codehost"
 )
 
-// convertDependencies makes API dependencies of rows, with two queries however many they are.
+// convertDependencies converts rows to the API's form, with two queries for any number of rows.
 func convertDependencies(ctx context.Context, db *ent.Client, rows []*ent.Dependency) ([]*supplychainv1.FoundDependency, error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -42,7 +42,7 @@ func convertDependencies(ctx context.Context, db *ent.Client, rows []*ent.Depend
 	list := make([]*supplychainv1.FoundDependency, len(rows))
 	for i, row := range rows {
 		repository := repositories[row.ProjectID]
-		if repository == nil { // deleted a moment ago
+		if repository == nil { // just deleted
 			repository = &ent.Project{ID: row.ProjectID}
 		}
 		if list[i], err = convertDependency(row, repository, commits[row.ScanID]); err != nil {
@@ -52,7 +52,7 @@ func convertDependencies(ctx context.Context, db *ent.Client, rows []*ent.Depend
 	return list, nil
 }
 
-// repositoriesOf reads what is shown of projects.
+// repositoriesOf reads the displayed fields of projects.
 func repositoriesOf(ctx context.Context, db *ent.Client, ids []int64) (map[int64]*ent.Project, error) {
 	rows, err := db.Project.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(project.FieldID), ids)) }).
 		Select(project.FieldID, project.FieldName, project.FieldURL, project.FieldScmType).All(ctx)
@@ -75,7 +75,7 @@ func convertDependency(row *ent.Dependency, repository *ent.Project, commit stri
 	place := func(path string, line int32) *supplychainv1.CodeLocation {
 		return &supplychainv1.CodeLocation{
 			Path: path, StartLine: int64(line), EndLine: int64(line), CommittedAt: seen,
-			// Where the line is unknown, the first one is better than no link.
+			// If the line is unknown, link to the first one.
 			Url: codehost.LineURL(repository.ScmType, repository.URL, commit, path, max(line, 1)),
 		}
 	}

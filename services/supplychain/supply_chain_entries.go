@@ -21,72 +21,72 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 )
 
-// sizes remembers whether a condition chooses at most so many dependencies, so that it is not counted for each page. It
-// may be outdated: that costs time and changes no answer.
-type sizes struct {
-	known *expirable.LRU[[sha256.Size]byte, counted]
+// selectivity caches whether conditions match at most a given number of dependencies, so that not each page counts
+// them. A stale entry costs time, but does not change answers.
+type selectivity struct {
+	known *expirable.LRU[[sha256.Size]byte, countResult]
 }
 
-// counted is what was found when a condition was counted.
-type counted struct {
+// countResult is the cached result of a count.
+type countResult struct {
 	few bool
 	at  time.Time
 }
 
 const (
-	// manyKept is how long it is remembered that a condition chooses many.
-	manyKept = 10 * time.Minute
-	// fewKept is how long it is remembered that it chooses few, which are read as a whole: longer than a client takes from
-	// one page to the next, and not so long that scans bring very many in the meantime.
-	fewKept = time.Minute
+	// manyTTL is the TTL of the result that a condition matches many.
+	manyTTL = 10 * time.Minute
+	// fewTTL is the TTL of the result that it matches few, which are then read completely. It is longer than the time
+	// between two pages of a client, and short enough that scans do not add very many meanwhile.
+	fewTTL = time.Minute
 )
 
-func newSizes() *sizes {
-	return &sizes{known: expirable.NewLRU[[sha256.Size]byte, counted](10_000, nil, manyKept)}
+func newSelectivity() *selectivity {
+	return &selectivity{known: expirable.NewLRU[[sha256.Size]byte, countResult](10_000, nil, manyTTL)}
 }
 
-// atMost reports whether a condition is known by an index and chooses at most so many dependencies of all projects.
-func (s *sizes) atMost(ctx context.Context, db *ent.Client, c condition, most int) (few bool, err error) {
-	if c.by == nil || c.read {
-		return c.read && len(c.entries) <= most, nil
+// atMost reports whether a condition has an index and matches at most this number of dependencies in all projects.
+func (s *selectivity) atMost(ctx context.Context, db *ent.Client, c condition, most int) (few bool, err error) {
+	if c.index == nil || c.haveEntries {
+		return c.haveEntries && len(c.entries) <= most, nil
 	}
 	deploymentID, _ := tenant.FromContext(ctx)
-	// What the caller sees is in the key because conditions name the versions that he sees.
-	key := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%d/%s", deploymentID, tenant.Visibility(ctx), most, c.named))
-	if last, ok := s.known.Get(key); ok && (!last.few || time.Since(last.at) < fewKept) {
+	// The key includes the caller's visibility, because conditions contain the versions visible to the caller.
+	key := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%d/%s", deploymentID, tenant.Visibility(ctx), most, c.key))
+	if last, ok := s.known.Get(key); ok && (!last.few || time.Since(last.at) < fewTTL) {
 		return last.few, nil
 	}
-	those := db.Dependency.Query().Where(dependency.DeploymentID(deploymentID), c.by).Offset(most).Limit(1)
-	if c.one {
-		those.Order(dependency.ByID()) // that of the index, which PostgreSQL reads then
+	those := db.Dependency.Query().Where(dependency.DeploymentID(deploymentID), c.index).Offset(most).Limit(1)
+	if c.singleValue {
+		those.Order(dependency.ByID()) // the order of the index, so that PostgreSQL uses it
 	}
 	more, err := those.IDs(tenant.System(ctx))
 	if err != nil {
 		return false, err
 	}
 	few = len(more) == 0
-	s.known.Add(key, counted{few, time.Now()})
+	s.known.Add(key, countResult{few, time.Now()})
 	return few, nil
 }
 
-// entry is what an index of lists tells of a dependency: where it is. Its project is 0 where nobody asked for it.
+// entry is an index entry of a dependency. project is 0 if it was not read.
 type entry struct{ id, project int64 }
 
-// readEntries reads all entries that a condition has in its index, of the projects that the caller sees, in no order;
-// packIDs or packAll say what of them.
+// readEntries reads all index entries of a condition in the projects visible to the caller, unordered. packIDs or
+// packAll selects the fields.
 func (c condition) readEntries(ctx context.Context, db *ent.Client, pack []ent.AggregateFunc) ([]entry, error) {
-	if c.read {
+	if c.haveEntries {
 		return c.entries, nil
 	}
 	var rows []packedEntries
-	if err := db.Dependency.Query().Where(c.by).Aggregate(pack...).Scan(ctx, &rows); err != nil {
+	if err := db.Dependency.Query().Where(c.index).Aggregate(pack...).Scan(ctx, &rows); err != nil {
 		return nil, err
 	}
 	return rows[0].appendTo(nil)
 }
 
-// common are the entries that are in both lists.
-func common(entries, other []entry) []entry {
+// intersection returns the entries in both lists.
+func intersection(entries, other []entry) []entry {
 	has := make(map[int64]struct{}, len(other))
 	for _, e := range other {
 		has[e.id] = struct{}{}
@@ -97,16 +97,16 @@ func common(entries, other []entry) []entry {
 	})
 }
 
-// packedEntries are those of many rows in one: a database reads an entry of an index faster than a driver gives a row.
-// The lists of ids and of projects are in the same order.
+// packedEntries holds many entries in one row, because a database reads index entries faster than a driver fetches
+// rows. Ids and projects are in the same order.
 type packedEntries struct {
 	IDs      []byte `sql:"ids"`
 	Projects []byte `sql:"projects"`
 }
 
-// packIDs and packAll make packedEntries of the rows of a query or a group: SQLite as texts with commas between,
-// PostgreSQL, which takes three times as long to write numbers as to read entries, as eight bytes each, which still
-// takes as long.
+// packIDs and packAll aggregate the rows of a query or group to packedEntries. SQLite concatenates texts with commas.
+// PostgreSQL uses eight bytes per number: formatting numbers as text takes three times as long as reading the entries,
+// and the bytes still take as long.
 var (
 	packIDs = []ent.AggregateFunc{packed(dependency.FieldID, "ids")}
 	packAll = []ent.AggregateFunc{packed(dependency.FieldID, "ids"), packed(dependency.FieldProjectID, "projects")}
@@ -122,7 +122,7 @@ func packed(column, as string) ent.AggregateFunc {
 	}
 }
 
-// appendTo adds the entries to others.
+// appendTo unpacks the entries and appends them.
 func (p packedEntries) appendTo(to []entry) ([]entry, error) {
 	ids, projects, next := p.IDs, p.Projects, nextText
 	if len(ids) > 0 && ids[0] == 0 { // a text begins with a digit, eight bytes with zero: no table has 2^56 rows

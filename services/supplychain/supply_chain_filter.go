@@ -20,33 +20,33 @@ import (
 	"github.com/palisade/palisade/services/supplychain/dependencies"
 )
 
-// transitivities are the contract's words for how a package comes in, by those of the table.
+// transitivities maps stored words to the contract's.
 var transitivities = map[string]string{
 	dependencies.Direct: "DIRECT", dependencies.Transitive: "TRANSITIVE", dependencies.Unknown: "UNKNOWN_TRANSITIVITY",
 }
 
-// condition is one of a filter.
+// condition is one condition of a filter.
 type condition struct {
 	where predicate.Dependency
-	// by is the same condition for an index of lists, which begins with its column; nil: there is none.
-	by predicate.Dependency
-	// one: it is one value of that column, which the index has in the order of the list.
-	one bool
-	// named tells it from other conditions that have an index.
-	named string
-	// ofProject: the index also has projects in their order.
-	ofProject bool
-	// read: the entries of the index are those in entries.
-	read    bool
-	entries []entry
+	// index is the same condition in the form of an index of lists; nil if there is no index.
+	index predicate.Dependency
+	// singleValue: it has a single value of the index's first column, so that the index has the order of the list.
+	singleValue bool
+	// key is the cache key among conditions with an index.
+	key string
+	// hasProject: the index also contains projects, in order.
+	hasProject bool
+	// haveEntries: entries holds the index entries.
+	haveEntries bool
+	entries     []entry
 }
 
-// indexed is a condition of one or more values of a column that an index begins with.
+// indexed builds a condition on one or more values of an index's first column.
 func indexed[T any](column string, values []T, where predicate.Dependency) condition {
-	return condition{where: where, by: where, one: len(values) == 1, named: fmt.Sprintf("%s/%#v", column, values)}
+	return condition{where: where, index: where, singleValue: len(values) == 1, key: fmt.Sprintf("%s/%#v", column, values)}
 }
 
-// conditions are those of a filter, which may be nil. Errors: INVALID_ARGUMENT for what cannot be answered.
+// conditions converts a filter, which may be nil. It returns INVALID_ARGUMENT for filters that cannot be answered.
 func (s *SupplyChain) conditions(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter) ([]condition, error) {
 	if len(f.GetLicensePolicySettings()) > 0 {
 		return nil, apierr.InvalidArgument("dependencyFilter.licensePolicySettings",
@@ -64,10 +64,10 @@ func (s *SupplyChain) conditions(ctx context.Context, db *ent.Client, f *supplyc
 	}
 	if ids := f.GetRepositoryId(); len(ids) > 0 {
 		in := func(q *entsql.Selector) { q.Where(store.InIDs(q.C(dependency.FieldProjectID), ids)) }
-		// Where PostgreSQL walks through projects, it begins with the first of them. SQLite goes from one to the next.
+		// A range on projects lets PostgreSQL start its index scan at the first one. SQLite skips from one to the next.
 		between := store.Unindexed(dependency.And(dependency.ProjectIDGTE(slices.Min(ids)), dependency.ProjectIDLTE(slices.Max(ids))))
 		c := indexed(dependency.FieldProjectID, ids, dependency.And(in, between))
-		c.ofProject = true
+		c.hasProject = true
 		all = append(all, c)
 	}
 	if words := f.GetEcosystem(); len(words) > 0 {
@@ -86,85 +86,83 @@ func (s *SupplyChain) conditions(ctx context.Context, db *ent.Client, f *supplyc
 	return all, nil
 }
 
-// limits are how much is read in one way before another is tried.
+// limits are the thresholds between ways to execute a query.
 type limits struct {
-	// fewNames is how many packages are told apart by their names. What more packages have, many dependencies have.
-	fewNames int
-	// lookedUp is how many dependencies are looked up by id at once, or walked through for a page; for large pages twice
-	// as many.
-	lookedUp int
-	// together is how many entries of an index are compared with those of another.
-	together int
-	// ofRepository is how many dependencies the next repositories are taken to have.
-	ofRepository int
-	// sortable is how many entries of an index are put into the order of a list.
-	sortable int
+	// maxNames is the maximum number of packages selected by name. More packages usually have many dependencies.
+	maxNames int
+	// maxLookups is the maximum number of dependencies looked up by id at once, or scanned for a page; up to twice as many
+	// for large pages.
+	maxLookups int
+	// maxIntersect is the maximum number of index entries to intersect with another index's entries.
+	maxIntersect int
+	// assumedPerRepository is the assumed number of dependencies per repository.
+	assumedPerRepository int
+	// maxSortable is the maximum number of index entries to sort into list order.
+	maxSortable int
 }
 
-// theLimits were measured over a million dependencies (docs/decisions/0021).
-var theLimits = limits{fewNames: 2500, lookedUp: 5000, together: 25_000, ofRepository: 2000, sortable: 100_000}
+// defaultLimits were measured with a million dependencies (docs/decisions/0021).
+var defaultLimits = limits{maxNames: 2500, maxLookups: 5000, maxIntersect: 25_000, assumedPerRepository: 2000, maxSortable: 100_000}
 
-// window is how many of the entries of an index are looked up first, because they are likely to be enough.
-func (l limits) window() int { return l.lookedUp / 5 }
+// window is how many index entries are looked up first, because they usually suffice.
+func (l limits) window() int { return l.maxLookups / 5 }
 
-// lookedUpFor is lookedUp for pages of a size.
-func (l limits) lookedUpFor(size int) int { return min(max(l.lookedUp, 10*size), 2*l.lookedUp) }
+// maxLookupsFor is maxLookups for a page size.
+func (l limits) maxLookupsFor(size int) int { return min(max(l.maxLookups, 10*size), 2*l.maxLookups) }
 
-// choice is how what a filter chooses is found.
-type choice struct {
+// queryPlan is the plan to find a filter's dependencies.
+type queryPlan struct {
 	list []condition
-	// always is what is asked besides of every dependency.
-	always []predicate.Dependency
-	// lead is the condition whose entries are read, because they are few, or have been; -1 for none.
-	lead int
-	// size is that of the page.
-	size   int
-	limits limits
-	sizes  *sizes
+	// base holds the conditions outside of the filter.
+	base []predicate.Dependency
+	// driving is the position of the driving condition: few entries, which are read completely; -1 if there is none.
+	driving int
+	// size is the page size.
+	size        int
+	limits      limits
+	selectivity *selectivity
 }
 
-// choose makes a choice of a filter, which may be nil, for a page of that size. Databases plan with averages: they take
-// a condition that chooses nothing for one that chooses many, and one whose dependencies are all in the last projects
-// for one that is met everywhere. So each condition is asked how much it chooses, in all projects. Errors: those of
-// conditions.
-func (s *SupplyChain) choose(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter, size int) (choice, error) {
+// planQuery plans the query of a filter, which may be nil. Databases plan with average selectivity: they overestimate a
+// condition that matches nothing, and assume that matches are spread evenly when all are in the last projects. So it
+// counts the matches of each condition in all projects. Errors are the ones of conditions.
+func (s *SupplyChain) planQuery(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter, size int) (queryPlan, error) {
 	list, err := s.conditions(ctx, db, f)
 	if err != nil {
-		return choice{}, err
+		return queryPlan{}, err
 	}
-	c := choice{list: list, size: size, limits: s.limits, sizes: s.sizes}
+	c := queryPlan{list: list, size: size, limits: s.limits, selectivity: s.selectivity}
 	if !f.GetIncludeArchived() {
 		deploymentID, _ := tenant.FromContext(ctx)
-		c.always = append(c.always, notArchived(deploymentID))
+		c.base = append(c.base, notArchived(deploymentID))
 	}
-	if c.lead, err = c.atMost(ctx, db, c.limits.lookedUpFor(size)); err != nil || c.lead >= 0 {
+	if c.driving, err = c.atMost(ctx, db, c.limits.maxLookupsFor(size)); err != nil || c.driving >= 0 {
 		return c, err
 	}
-	c.lead = slices.IndexFunc(list, func(one condition) bool { return one.read })
+	c.driving = slices.IndexFunc(list, func(one condition) bool { return one.haveEntries })
 	return c, nil
 }
 
-// together is the choice with a lead, if there are two conditions that choose so little that what both choose is soon
-// found.
-func (c choice) together(ctx context.Context, db *ent.Client) (choice, error) {
-	if c.lead >= 0 || len(c.list) < 2 {
+// maxIntersect sets a driving condition if two conditions are selective enough to intersect their entries.
+func (c queryPlan) intersect(ctx context.Context, db *ent.Client) (queryPlan, error) {
+	if c.driving >= 0 || len(c.list) < 2 {
 		return c, nil
 	}
-	all, err := c.allAtMost(ctx, db, c.limits.together)
+	all, err := c.allAtMost(ctx, db, c.limits.maxIntersect)
 	if len(all) > 1 {
-		c.lead = all[0]
+		c.driving = all[0]
 	}
 	return c, err
 }
 
-// where is what is asked of a dependency that the entries of a lead have, or of any for -1: for no index but that of
-// projects.
-func (c choice) where(lead int) predicate.Dependency {
-	all := slices.Clone(c.always)
+// where is the condition on a dependency found through lead, or on any for -1. It prevents the use of indexes, except
+// the one of projects.
+func (c queryPlan) where(lead int) predicate.Dependency {
+	all := slices.Clone(c.base)
 	for i, one := range c.list {
 		switch {
-		case i == lead: // its entries say so
-		case one.ofProject && lead < 0:
+		case i == lead: // implied by its entries
+		case one.hasProject && lead < 0:
 			all = append(all, one.where)
 		default:
 			all = append(all, store.Unindexed(one.where))
@@ -173,20 +171,20 @@ func (c choice) where(lead int) predicate.Dependency {
 	return dependency.And(all...)
 }
 
-// atMost is the first condition that chooses at most so many dependencies, -1 for none.
-func (c choice) atMost(ctx context.Context, db *ent.Client, most int) (int, error) {
+// atMost returns the first condition that matches at most most dependencies; -1 if there is none.
+func (c queryPlan) atMost(ctx context.Context, db *ent.Client, most int) (int, error) {
 	for i, one := range c.list {
-		if few, err := c.sizes.atMost(ctx, db, one, most); few || err != nil {
+		if few, err := c.selectivity.atMost(ctx, db, one, most); few || err != nil {
 			return i, err
 		}
 	}
 	return -1, nil
 }
 
-// allAtMost are all conditions that choose at most so many.
-func (c choice) allAtMost(ctx context.Context, db *ent.Client, most int) (all []int, err error) {
+// allAtMost returns all conditions that match at most most dependencies.
+func (c queryPlan) allAtMost(ctx context.Context, db *ent.Client, most int) (all []int, err error) {
 	for i, one := range c.list {
-		few, err := c.sizes.atMost(ctx, db, one, most)
+		few, err := c.selectivity.atMost(ctx, db, one, most)
 		if err != nil {
 			return nil, err
 		}
@@ -197,14 +195,14 @@ func (c choice) allAtMost(ctx context.Context, db *ent.Client, most int) (all []
 	return all, nil
 }
 
-// entriesOf reads the entries that a lead has in its index, in no order: packIDs or packAll of them. Of many only those
-// remain that other conditions have, too.
-func (c choice) entriesOf(ctx context.Context, db *ent.Client, lead int, pack []ent.AggregateFunc) ([]entry, error) {
+// entriesOf reads all index entries of a condition, unordered, with packIDs or packAll. If there are many, it
+// intersects them with the entries of other selective conditions.
+func (c queryPlan) entriesOf(ctx context.Context, db *ent.Client, lead int, pack []ent.AggregateFunc) ([]entry, error) {
 	entries, err := c.list[lead].readEntries(ctx, db, pack)
 	if err != nil || len(entries) <= c.limits.window() {
 		return entries, err
 	}
-	others, err := c.allAtMost(ctx, db, c.limits.together)
+	others, err := c.allAtMost(ctx, db, c.limits.maxIntersect)
 	if err != nil {
 		return nil, err
 	}
@@ -216,41 +214,41 @@ func (c choice) entriesOf(ctx context.Context, db *ent.Client, lead int, pack []
 		if err != nil {
 			return nil, err
 		}
-		entries = common(entries, other)
+		entries = intersection(entries, other)
 	}
 	return entries, nil
 }
 
-// ofProjects reports whether projects are chosen.
-func (c choice) ofProjects() bool {
-	return slices.ContainsFunc(c.list, func(c condition) bool { return c.ofProject })
+// ofProjects reports whether the filter selects projects.
+func (c queryPlan) ofProjects() bool {
+	return slices.ContainsFunc(c.list, func(c condition) bool { return c.hasProject })
 }
 
-// ordered is the first condition that an index has in the order of the list; nil for none.
-func (c choice) ordered() predicate.Dependency {
+// ordered returns the first condition with an index in list order; nil if there is none.
+func (c queryPlan) ordered() predicate.Dependency {
 	for _, one := range c.list {
-		if one.one {
-			return one.by
+		if one.singleValue {
+			return one.index
 		}
 	}
 	return nil
 }
 
-// dependencies reads the dependencies of a choice, in their order: those behind a cursor, at most so many. What no
-// condition chooses few of is likely to be among the next ones.
-func (c choice) dependencies(ctx context.Context, db *ent.Client, cursor int64, most int) ([]*ent.Dependency, error) {
-	c, err := c.together(ctx, db)
+// dependencies reads up to most dependencies after a cursor, in list order. If no condition is selective, matches are
+// likely among the next rows, so it scans a bounded range first.
+func (c queryPlan) dependencies(ctx context.Context, db *ent.Client, cursor int64, most int) ([]*ent.Dependency, error) {
+	c, err := c.intersect(ctx, db)
 	if err != nil {
 		return nil, err
 	}
 	next, ordered := dependency.IDGT(cursor), c.ordered()
-	if c.lead >= 0 || ordered == nil && (len(c.list) == 0 || c.ofProjects()) {
-		return c.behind(ctx, db, cursor, most)
+	if c.driving >= 0 || ordered == nil && (len(c.list) == 0 || c.ofProjects()) {
+		return c.after(ctx, db, cursor, most)
 	}
 	if ordered != nil {
 		next = dependency.And(ordered, next)
 	}
-	last, err := db.Dependency.Query().Where(next).Order(dependency.ByID()).Offset(c.limits.lookedUpFor(c.size)).Limit(1).IDs(ctx)
+	last, err := db.Dependency.Query().Where(next).Order(dependency.ByID()).Offset(c.limits.maxLookupsFor(c.size)).Limit(1).IDs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -261,33 +259,33 @@ func (c choice) dependencies(ctx context.Context, db *ent.Client, cursor int64, 
 	if err != nil || len(rows) == most {
 		return rows, err
 	}
-	more, err := c.behind(ctx, db, last[0], most-len(rows))
+	more, err := c.after(ctx, db, last[0], most-len(rows))
 	return append(rows, more...), err
 }
 
-// behind reads the dependencies of a choice that are behind a cursor by the best index of its conditions.
-func (c choice) behind(ctx context.Context, db *ent.Client, cursor int64, most int) ([]*ent.Dependency, error) {
-	if c.lead >= 0 {
-		return c.dependenciesByEntries(ctx, db, c.lead, cursor, most)
+// after reads the dependencies after a cursor through the best index of the conditions.
+func (c queryPlan) after(ctx context.Context, db *ent.Client, cursor int64, most int) ([]*ent.Dependency, error) {
+	if c.driving >= 0 {
+		return c.dependenciesByEntries(ctx, db, c.driving, cursor, most)
 	}
-	best, err := c.atMost(ctx, db, c.limits.sortable)
+	best, err := c.atMost(ctx, db, c.limits.maxSortable)
 	if err != nil {
 		return nil, err
 	}
-	if best >= 0 && !c.list[best].one {
+	if best >= 0 && !c.list[best].singleValue {
 		return c.dependenciesByEntries(ctx, db, best, cursor, most)
 	}
 	where := []predicate.Dependency{c.where(-1), dependency.IDGT(cursor)}
 	if best >= 0 {
-		where = append(where, c.list[best].by)
+		where = append(where, c.list[best].index)
 	} else if ordered := c.ordered(); ordered != nil {
 		where = append(where, ordered)
 	}
 	return inOrder(ctx, db, most, where...)
 }
 
-// dependenciesByEntries reads dependencies by the entries of a lead: in windows, in their order.
-func (c choice) dependenciesByEntries(ctx context.Context, db *ent.Client, lead int, cursor int64, most int) (rows []*ent.Dependency, err error) {
+// dependenciesByEntries reads dependencies through a condition's index entries, in windows and in list order.
+func (c queryPlan) dependenciesByEntries(ctx context.Context, db *ent.Client, lead int, cursor int64, most int) (rows []*ent.Dependency, err error) {
 	entries, err := c.entriesOf(ctx, db, lead, packIDs)
 	if err != nil {
 		return nil, err
@@ -311,28 +309,29 @@ func (c choice) dependenciesByEntries(ctx context.Context, db *ent.Client, lead 
 	return rows, nil
 }
 
-// inOrder reads the first dependencies that conditions choose.
+// inOrder reads the first dependencies that match conditions.
 func inOrder(ctx context.Context, db *ent.Client, most int, where ...predicate.Dependency) ([]*ent.Dependency, error) {
 	return db.Dependency.Query().Where(where...).Order(dependency.ByID()).Limit(most).Select(listed...).All(ctx)
 }
 
-// repository is a project with the number of its dependencies that were chosen, and of those whose paths are known.
+// repository is a project with its number of matching dependencies, and how many of them have known paths.
 type repository struct {
 	ProjectID int64 `sql:"project_id"`
 	Count     int   `sql:"number"`
 	Paths     int   `sql:"paths"`
 }
 
-// repositories reads what has the dependencies of a choice, by id: behind a cursor, at most so many. Entries of an
-// index say where they are; what every condition chooses too many of is likely to be in the next projects.
-func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, most int) ([]repository, error) {
-	c, err := c.together(ctx, db)
+// repositories reads up to most repositories with matching dependencies after a cursor, by id. It uses index entries,
+// which contain the project. If no condition is selective, matches are likely in the next projects, so it scans these
+// first.
+func (c queryPlan) repositories(ctx context.Context, db *ent.Client, cursor int64, most int) ([]repository, error) {
+	c, err := c.intersect(ctx, db)
 	if err != nil {
 		return nil, err
 	}
-	behind, lead := dependency.ProjectIDGT(cursor), c.lead
+	behind, lead := dependency.ProjectIDGT(cursor), c.driving
 	if lead < 0 && !c.ofProjects() {
-		if lead, err = c.atMost(ctx, db, c.limits.sortable); err != nil {
+		if lead, err = c.atMost(ctx, db, c.limits.maxSortable); err != nil {
 			return nil, err
 		}
 	}
@@ -343,7 +342,7 @@ func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, 
 		return repositories(ctx, db, most, c.where(-1), behind)
 	}
 	var last []int64
-	err = db.Dependency.Query().Where(behind).Order(dependency.ByProjectID(), dependency.ByID()).Offset(min(c.limits.ofRepository*most, c.limits.sortable)).Limit(1).
+	err = db.Dependency.Query().Where(behind).Order(dependency.ByProjectID(), dependency.ByID()).Offset(min(c.limits.assumedPerRepository*most, c.limits.maxSortable)).Limit(1).
 		Select(dependency.FieldProjectID).Scan(ctx, &last)
 	if err != nil {
 		return nil, err
@@ -359,8 +358,8 @@ func (c choice) repositories(ctx context.Context, db *ent.Client, cursor int64, 
 	return append(found, more...), err
 }
 
-// repositoriesByEntries reads what has dependencies that a lead chooses, whose entries say in which projects they are.
-func (c choice) repositoriesByEntries(ctx context.Context, db *ent.Client, lead int, cursor int64, most int) (found []repository, err error) {
+// repositoriesByEntries reads repositories through a condition's index entries.
+func (c queryPlan) repositoriesByEntries(ctx context.Context, db *ent.Client, lead int, cursor int64, most int) (found []repository, err error) {
 	entries, err := c.entriesOf(ctx, db, lead, packAll)
 	if err != nil {
 		return nil, err
@@ -390,19 +389,19 @@ func (c choice) repositoriesByEntries(ctx context.Context, db *ent.Client, lead 
 	return found, nil
 }
 
-// repositories reads the first projects that have some of the dependencies that conditions choose.
+// repositories reads the first projects with matching dependencies.
 func repositories(ctx context.Context, db *ent.Client, most int, where ...predicate.Dependency) (found []repository, err error) {
 	err = db.Dependency.Query().Where(where...).Order(dependency.ByProjectID()).Limit(most).
 		GroupBy(dependency.FieldProjectID).Aggregate(ent.As(ent.Count(), "number"), withPaths).Scan(ctx, &found)
 	return found, err
 }
 
-// ofProject is the condition of a choice for the dependencies of a project.
-func (c choice) ofProject(ctx context.Context, db *ent.Client, id int64) (predicate.Dependency, error) {
-	if c.lead < 0 {
+// hasProject is the plan's condition for the dependencies of one project.
+func (c queryPlan) ofProject(ctx context.Context, db *ent.Client, id int64) (predicate.Dependency, error) {
+	if c.driving < 0 {
 		return dependency.And(dependency.ProjectID(id), c.where(-1)), nil
 	}
-	entries, err := c.entriesOf(ctx, db, c.lead, packAll)
+	entries, err := c.entriesOf(ctx, db, c.driving, packAll)
 	if err != nil {
 		return nil, err
 	}
@@ -412,11 +411,11 @@ func (c choice) ofProject(ctx context.Context, db *ent.Client, id int64) (predic
 			ids = append(ids, e.id)
 		}
 	}
-	return dependency.And(withIDs(ids), c.where(c.lead)), nil
+	return dependency.And(withIDs(ids), c.where(c.driving)), nil
 }
 
-// withIDs chooses what has one of many ids. PostgreSQL looks at them when it has a plan: it would take thousands for a
-// reason to walk through all dependencies.
+// withIDs selects rows by many ids. It hides them from PostgreSQL's planner, which would choose a full scan for
+// thousands of ids.
 func withIDs(ids []int64) predicate.Dependency {
 	return func(s *entsql.Selector) {
 		if s.Dialect() != dialect.Postgres {
@@ -429,13 +428,13 @@ func withIDs(ids []int64) predicate.Dependency {
 	}
 }
 
-// listed is what lists show of a dependency.
+// listed are the columns of lists.
 var listed = []string{
 	dependency.FieldID, dependency.FieldProjectID, dependency.FieldScanID, dependency.FieldLockfile, dependency.FieldEcosystem,
 	dependency.FieldPackage, dependency.FieldVersion, dependency.FieldTransitivity, dependency.FieldContent, dependency.FieldSeenAt,
 }
 
-// notArchived leaves out archived projects. The wall between deployments does not cover subqueries.
+// notArchived excludes archived projects. The tenant policy does not cover subqueries, so it repeats the deployment.
 func notArchived(deploymentID int64) predicate.Dependency {
 	return func(s *entsql.Selector) {
 		archived := entsql.Table(project.Table).As("archived")

@@ -14,16 +14,16 @@ import (
 	"github.com/palisade/palisade/services/supplychain/dependencies"
 )
 
-// lockBase is 2026-05-04T10:20:30.123456Z in microseconds: when scans of the tests saw dependencies.
+// lockBase is 2026-05-04T10:20:30.123456Z in microseconds: the time of the tests' scans.
 const lockBase = 1_777_890_030_123_456
 
-// inventory is a deployment with projects whose lockfiles were scanned.
+// inventory is a deployment with scanned projects.
 type inventory struct {
 	apitest.Tenant
 	projects map[string]int64
 }
 
-// newInventory makes projects; the ids of scans and dependencies follow the order of the names.
+// newInventory creates projects; the ids of scans and dependencies follow the order of the names.
 func newInventory(t *testing.T, s *apitest.Server, of apitest.Tenant, names ...string) *inventory {
 	t.Helper()
 	in := &inventory{Tenant: of, projects: map[string]int64{}}
@@ -43,7 +43,7 @@ func newInventory(t *testing.T, s *apitest.Server, of apitest.Tenant, names ...s
 	return in
 }
 
-// change changes a project.
+// change updates a project.
 func (in *inventory) change(t *testing.T, s *apitest.Server, name string, set func(*ent.ProjectUpdateOne)) {
 	t.Helper()
 	err := s.Store.Write(tenant.NewContext(t.Context(), in.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
@@ -56,7 +56,7 @@ func (in *inventory) change(t *testing.T, s *apitest.Server, name string, set fu
 	}
 }
 
-// scan stores a full scan of a project and what it saw.
+// scan stores a full scan of a project and its dependencies.
 func (in *inventory) scan(t *testing.T, s *apitest.Server, name string, byLockfile map[string][]dependencies.Dependency) {
 	t.Helper()
 	err := s.Store.Write(tenant.NewContext(t.Context(), in.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
@@ -74,7 +74,7 @@ func (in *inventory) scan(t *testing.T, s *apitest.Server, name string, byLockfi
 	}
 }
 
-// standard are three projects with dependencies of all kinds; the last one is archived.
+// standard creates three projects with dependencies of all kinds; the last one is archived.
 func standard(t *testing.T, s *apitest.Server, of apitest.Tenant) *inventory {
 	t.Helper()
 	in := newInventory(t, s, of, "acme/api", "acme/web", "acme/attic")
@@ -111,7 +111,7 @@ func (in *inventory) v2(rest string) string {
 	return fmt.Sprintf("/api/sca/deployments/%d%s", in.DeploymentID, rest)
 }
 
-// listedPage is what tests read of a page, whatever it lists.
+// listedPage holds the fields of a page of any list.
 type listedPage struct {
 	Dependencies []struct {
 		RepositoryID json.Number `json:"repositoryId"`
@@ -131,7 +131,7 @@ type listedPage struct {
 	Cursor  any
 }
 
-// read sends a body to a list and returns the page and what is on it, joined by blanks.
+// read sends a body to a list and returns the page and its items, joined by blanks.
 func read(t *testing.T, s caller, token, path, body string) (listedPage, string) {
 	t.Helper()
 	var page listedPage

@@ -22,15 +22,15 @@ import (
 	"github.com/palisade/palisade/services/supplychain/dependencies"
 )
 
-// modelled is a dependency as the model knows it.
+// modelled is a dependency in the model.
 type modelled struct {
 	dependencies.Dependency
 	project, lockfile string
 	archived          bool
-	version           int // before the first dot
+	version           int // the part before the first dot
 }
 
-// modelFilter is what the model understands of a filter.
+// modelFilter holds the modelled parts of a filter.
 type modelFilter struct {
 	Name           string         `json:"name,omitempty"`
 	Version        string         `json:"version,omitempty"`
@@ -75,14 +75,14 @@ func (p modelPackage) chooses(d modelled) bool {
 		bound(p.VersionLowerBound, 0) <= d.version && d.version <= bound(p.VersionUpperBound, 1000)
 }
 
-// modelProjects are in the order of their ids.
+// modelProjects are ordered by id.
 var modelProjects = []string{"acme/a", "acme/b", "acme/c", "acme/d", "acme/e", "acme/f"}
 
-// ofTeam are those that members of a team see.
+// ofTeam are the projects that team members see.
 var ofTeam = []string{"acme/b", "acme/c", "acme/f"}
 
-// TestDependencyFiltersAreTheModel: whatever a filter chooses, few or many of few packages or many, is what it says, on
-// all pages, in order: over HTTP, and where every window is small, for administrators and for members of a team.
+// TestDependencyFiltersAreTheModel: for each filter, of any selectivity, all pages of the lists equal the model, in
+// order. It tests over HTTP and with low limits, for administrators and team members.
 func TestDependencyFiltersAreTheModel(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
@@ -106,7 +106,7 @@ func TestDependencyFiltersAreTheModel(t *testing.T) {
 			}
 			checkModel(r, in, seen, ways[way], drawFilter(r, in), rapid.SampledFrom([]int{10, 60, 300, 10_000}).Draw(r, "size"), rapid.IntRange(1, 6).Draw(r, "repositories"))
 		})
-		// Ways that are seldom drawn: few entries of several values, most of which another condition leaves out.
+		// Rare cases: several values with few entries, most of them excluded by another condition.
 		for _, f := range []modelFilter{
 			{Ecosystem: []string{"cargo", "gem"}, Name: "9"}, {Ecosystem: []string{"cargo", "gem"}, PackageFilters: []modelPackage{{Name: "late", VersionLowerBound: "8.0.0"}}},
 		} {
@@ -117,8 +117,8 @@ func TestDependencyFiltersAreTheModel(t *testing.T) {
 	})
 }
 
-// seedModel stores what the model has: 2,000 dependencies in each project, of the same packages, and in the last one
-// some that are nowhere else. Scans give ids in the order of lockfiles, ecosystems, packages and versions.
+// seedModel inserts the model's data: 2,000 dependencies per project on the same packages, and some only in the last
+// project. Ids follow the order of lockfiles, ecosystems, packages and versions.
 func seedModel(t *testing.T, server *apitest.Server, in *inventory) (all []modelled) {
 	t.Helper()
 	const perProject, packages = 2000, 3000
@@ -179,10 +179,10 @@ func seedModel(t *testing.T, server *apitest.Server, in *inventory) (all []model
 	return all
 }
 
-// listsOf asks for a page of one of the lists: "", "/repositories" or "/repositories/{id}/lockfiles".
+// listsOf reads a page of one of the lists: "", "/repositories" or "/repositories/{id}/lockfiles".
 type listsOf func(repositoryID, path, body string) listedPage
 
-// directly asks a service without a server before it.
+// directly calls a service without a server.
 func directly(t *testing.T, s *supplychain.SupplyChain, ctx context.Context) listsOf { //nolint:revive // the test comes first
 	t.Helper()
 	return func(repositoryID, path, body string) (page listedPage) {
@@ -260,8 +260,8 @@ func drawFilter(t *rapid.T, in *inventory) (f modelFilter) {
 	return f
 }
 
-// checkModel compares the lists of a filter with the model, on pages of so many dependencies, or more where there are
-// many, and repositories.
+// checkModel compares a filter's lists with the model. size is the page size of dependencies, or larger if there are
+// many, and of repositories.
 func checkModel(t interface{ Fatalf(string, ...any) }, in *inventory, all []modelled, list listsOf, f modelFilter, size, repositoriesOfPage int) {
 	filter, err := json.Marshal(f)
 	if err != nil {
@@ -325,7 +325,7 @@ func checkModel(t interface{ Fatalf(string, ...any) }, in *inventory, all []mode
 	}
 }
 
-// firstDifference is where two lists part.
+// firstDifference is the first position where two lists differ.
 func firstDifference(got, want []string) string {
 	for i := range max(len(got), len(want)) {
 		a, b := "nothing", "nothing"

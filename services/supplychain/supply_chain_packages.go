@@ -20,12 +20,12 @@ import (
 	"github.com/palisade/palisade/services/supplychain/osv"
 )
 
-// ofPackages are the conditions on what all dependencies of a package share. The names of the packages that meet all of
-// them are looked up first, because there are far fewer packages than dependencies.
+// ofPackages returns the conditions on package properties. It looks up the matching package names first, because there
+// are far fewer packages than dependencies.
 func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter) (all []condition, err error) {
 	var where []predicate.DependencyPackage
-	var named []condition           // what the names of packages tell
-	var told []predicate.Dependency // what the index of packages tells of a dependency besides
+	var named []condition           // conditions that package names decide
+	var told []predicate.Dependency // other conditions in the index of packages
 	if name := strings.TrimSpace(f.GetName()); name != "" {
 		where = append(where, predicate.DependencyPackage(nameHas(name)))
 		named = append(named, condition{where: nameHas(name)})
@@ -38,17 +38,17 @@ func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplyc
 	few := false
 	var chosen condition
 	if packages := distinct(f.GetPackageFilters()); len(packages) > 0 {
-		entries := s.limits.sortable
+		entries := s.limits.maxSortable
 		if len(where) > 0 || len(f.GetEcosystem()) > 0 {
-			entries = 0 // they are not all that is asked
+			entries = 0 // these entries do not cover all conditions
 		}
 		options, err := s.ofEachPackage(ctx, db, packages, entries)
 		if err != nil {
 			return nil, err
 		}
-		if names, few = options.names(s.limits.fewNames); few {
+		if names, few = options.names(s.limits.maxNames); few {
 			if few = entries > 0; few {
-				if chosen.entries, chosen.read, err = options.entries(ctx, db, s.sizes, entries); err != nil {
+				if chosen.entries, chosen.haveEntries, err = options.entries(ctx, db, s.selectivity, entries); err != nil {
 					return nil, err
 				}
 			}
@@ -67,35 +67,35 @@ func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplyc
 	if len(where) == 0 {
 		return nil, nil
 	}
-	if words := f.GetEcosystem(); len(words) > 0 { // alone it has an index of its own
+	if words := f.GetEcosystem(); len(words) > 0 { // on its own it has its own index
 		where = append(where, store.OneOf(dependencypackage.FieldEcosystem, words))
 		told = append(told, store.OneOf(dependency.FieldEcosystem, words))
 	}
 	if !few {
-		if names, few, err = packageNames(ctx, db, s.limits.fewNames, where...); err != nil {
+		if names, few, err = packageNames(ctx, db, s.limits.maxNames, where...); err != nil {
 			return nil, err
 		}
 	}
 	if !few {
 		return append(named, all...), nil
 	}
-	chosen.where, chosen.by, chosen.one = packageIn(names), packageByIndex(names), len(names) == 1
-	chosen.named = canonical(&supplychainv1.DependencyFilter{
+	chosen.where, chosen.index, chosen.singleValue = packageIn(names), packageByIndex(names), len(names) == 1
+	chosen.key = canonical(&supplychainv1.DependencyFilter{
 		Name: f.GetName(), License: f.GetLicense(), PackageFilters: f.GetPackageFilters(), Ecosystem: f.GetEcosystem(),
 	})
 	if len(told) > 0 {
-		chosen.where, chosen.by = dependency.And(chosen.where, store.Unindexed(told...)), dependency.And(chosen.by, store.Unindexed(told...))
+		chosen.where, chosen.index = dependency.And(chosen.where, store.Unindexed(told...)), dependency.And(chosen.index, store.Unindexed(told...))
 	}
 	return append([]condition{chosen}, all...), nil
 }
 
-// canonical tells filters apart.
+// canonical returns a comparable form of a filter.
 func canonical(filter proto.Message) string {
-	text, _ := proto.MarshalOptions{Deterministic: true}.Marshal(filter) // of texts that were just read: it cannot fail
+	text, _ := proto.MarshalOptions{Deterministic: true}.Marshal(filter) // cannot fail: the texts were just parsed
 	return fmt.Sprintf("%T/%s", filter, text)
 }
 
-// exactVersions are those of the filters, if each has one.
+// exactVersions returns the filters' exact versions, if each has one.
 func exactVersions(packages []*supplychainv1.PackageFilter) (versions []string) {
 	for _, p := range packages {
 		if p.GetExactVersion() == "" {
@@ -106,7 +106,7 @@ func exactVersions(packages []*supplychainv1.PackageFilter) (versions []string) 
 	return versions
 }
 
-// distinct leaves out what is there twice.
+// distinct removes duplicates.
 func distinct(packages []*supplychainv1.PackageFilter) (once []*supplychainv1.PackageFilter) {
 	for _, p := range packages {
 		if !slices.ContainsFunc(once, func(other *supplychainv1.PackageFilter) bool { return proto.Equal(p, other) }) {
@@ -116,9 +116,9 @@ func distinct(packages []*supplychainv1.PackageFilter) (once []*supplychainv1.Pa
 	return once
 }
 
-// nameHas is the condition that a part of a package's name is this text, without regard to case: of SQLite's LIKE,
-// where ent would write each name in small letters first, and of PostgreSQL's ILIKE, for which ent writes the text so;
-// neither SQLite nor PostgreSQL with the locale C knows small letters outside of ASCII.
+// nameHas is the condition that a package's name contains a text, case-insensitively. It uses SQLite's LIKE, because
+// ent would call LOWER on each name, and PostgreSQL's ILIKE, with the text in ent's spelling. Neither SQLite nor
+// PostgreSQL with the C locale folds case outside of ASCII.
 func nameHas(part string) predicate.Dependency {
 	plain := dependency.PackageContains(part)
 	return func(s *entsql.Selector) {
@@ -134,15 +134,14 @@ func nameHas(part string) predicate.Dependency {
 
 var likeEscapes = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
 
-// packageNames are those of the packages that meet conditions; few is false when there are too many.
+// packageNames returns the names of matching packages; few is false if there are too many.
 func packageNames(ctx context.Context, db *ent.Client, fewNames int, where ...predicate.DependencyPackage) (names []string, few bool, err error) {
 	err = db.DependencyPackage.Query().Where(where...).Unique(true).Limit(fewNames+1).
 		Select(dependencypackage.FieldPackage).Scan(ctx, &names)
 	return names, len(names) <= fewNames, err
 }
 
-// packageIn is the condition that a dependency is of one of the packages, which are one parameter however many they
-// are.
+// packageIn is the condition that a dependency's package is in a list, passed as one parameter of any length.
 func packageIn(names []string) predicate.Dependency {
 	if len(names) == 1 {
 		return dependency.Package(names[0])
@@ -150,10 +149,9 @@ func packageIn(names []string) predicate.Dependency {
 	return func(s *entsql.Selector) { s.Where(store.InOneParameter(s.C(dependency.FieldPackage), names)) }
 }
 
-// packageByIndex is packageIn for the index of packages. PostgreSQL would compare each name with its statistics, which
-// takes milliseconds for thousands, only to find out how many dependencies they have; it looks at the names when it has
-// a plan. As the condition on many rows that another index finds this is slow: only names that the plan knows are
-// hashed.
+// packageByIndex is packageIn for the index of packages. It hides the names from PostgreSQL's planner, which would
+// compare each with its statistics (milliseconds for thousands of names) to estimate the number of rows. As a filter on
+// many rows from another index it is slow, because only names known to the planner are hashed.
 func packageByIndex(names []string) predicate.Dependency {
 	return func(s *entsql.Selector) {
 		if len(names) < 2 || s.Dialect() != dialect.Postgres {
@@ -166,7 +164,7 @@ func packageByIndex(names []string) predicate.Dependency {
 	}
 }
 
-// licensed is the condition that a package has one of the licences: most have one only, the others are joined by
+// licensed is the condition that a package has one of the licences. Most packages have one; several are joined by
 // commas.
 func licensed(licenses []string) predicate.Dependency {
 	return func(s *entsql.Selector) {
@@ -185,17 +183,17 @@ func licensed(licenses []string) predicate.Dependency {
 	}
 }
 
-// packageOption is what one package filter says of a dependency: of the name of its package, and of its version (nil:
-// nothing).
+// packageOption holds the conditions of one package filter on a dependency: on its package name, and on its version
+// (nil: any).
 type packageOption struct {
-	// names are those of the packages; nil: there are too many, and part is what they have in common.
+	// names lists the packages; nil if there are too many, and then part is their common part.
 	names   []string
 	part    string
 	version predicate.Dependency
 	filter  proto.Message
-	// read: the dependencies that it chooses are those in entries.
-	read    bool
-	entries []entry
+	// haveEntries: entries holds the matching dependencies.
+	haveEntries bool
+	entries     []entry
 }
 
 func (o packageOption) named() predicate.Dependency {
@@ -212,10 +210,10 @@ func (o packageOption) chosen() predicate.Dependency {
 	return dependency.And(o.named(), o.version)
 }
 
-// packageOptions are those of several filters, of which a dependency is to meet one.
+// packageOptions are alternative filters: a dependency must match one.
 type packageOptions []packageOption
 
-// any is the condition that a dependency meets one of them.
+// any is the condition that a dependency matches one of them.
 func (o packageOptions) any(of func(packageOption) predicate.Dependency) predicate.Dependency {
 	if len(o) == 0 {
 		return packageIn(nil)
@@ -227,7 +225,7 @@ func (o packageOptions) any(of func(packageOption) predicate.Dependency) predica
 	return dependency.Or(options...)
 }
 
-// names are those of the packages of all; few is false when there are too many.
+// names returns the packages of all options; few is false if there are too many.
 func (o packageOptions) names(fewNames int) (names []string, few bool) {
 	for _, one := range o {
 		if one.names == nil {
@@ -240,17 +238,17 @@ func (o packageOptions) names(fewNames int) (names []string, few bool) {
 	return names, len(names) <= fewNames
 }
 
-// entries are those of all options, if a range of versions was read of one of them and all choose at most so many
-// dependencies.
-func (o packageOptions) entries(ctx context.Context, db *ent.Client, sizes *sizes, most int) (all []entry, read bool, err error) {
-	if !slices.ContainsFunc(o, func(one packageOption) bool { return one.read }) {
+// entries returns the entries of all options, if at least one has a range of versions that was read and all match at
+// most most dependencies.
+func (o packageOptions) entries(ctx context.Context, db *ent.Client, sizes *selectivity, most int) (all []entry, read bool, err error) {
+	if !slices.ContainsFunc(o, func(one packageOption) bool { return one.haveEntries }) {
 		return nil, false, nil
 	}
 	for _, one := range o {
-		if !one.read {
-			c := condition{by: packageByIndex(one.names), named: canonical(one.filter)}
+		if !one.haveEntries {
+			c := condition{index: packageByIndex(one.names), key: canonical(one.filter)}
 			if one.version != nil {
-				c.by = dependency.And(c.by, store.Unindexed(one.version))
+				c.index = dependency.And(c.index, store.Unindexed(one.version))
 			}
 			if few, err := sizes.atMost(ctx, db, c, most); !few || err != nil {
 				return nil, false, err
@@ -267,14 +265,14 @@ func (o packageOptions) entries(ctx context.Context, db *ent.Client, sizes *size
 	return slices.Compact(all), true, nil
 }
 
-// ofEachPackage are the options of package filters, without those that no dependency meets. Databases cannot order
-// versions: where a filter has bounds, the versions that there are of its packages are read first, and those within
-// remain; with them the entries of the dependencies that have them, as long as there are no more than so many.
+// ofEachPackage converts package filters to options, without options that match nothing. Databases cannot order
+// versions, so for a filter with bounds it reads the existing versions of its packages and keeps the ones within. It
+// also keeps the index entries of their dependencies, up to a maximum number.
 func (s *SupplyChain) ofEachPackage(ctx context.Context, db *ent.Client, packages []*supplychainv1.PackageFilter, entries int) (options packageOptions, err error) {
 	for _, f := range packages {
 		o := packageOption{names: []string{f.GetName()}, part: f.GetName(), filter: f}
-		if !f.GetExactNameMatch() { // nobody needs to be asked for a name that is known: the index of packages will tell
-			names, few, err := packageNames(ctx, db, s.limits.fewNames, predicate.DependencyPackage(nameHas(o.part)))
+		if !f.GetExactNameMatch() { // a known name needs no lookup: the index of packages finds it
+			names, few, err := packageNames(ctx, db, s.limits.maxNames, predicate.DependencyPackage(nameHas(o.part)))
 			if err != nil {
 				return nil, err
 			}
@@ -289,8 +287,8 @@ func (s *SupplyChain) ofEachPackage(ctx context.Context, db *ent.Client, package
 		}
 		if f.GetVersionLowerBound() != "" || f.GetVersionUpperBound() != "" {
 			if o.names != nil && entries > 0 {
-				those := condition{by: packageByIndex(o.names), named: canonical(&supplychainv1.PackageFilter{Name: f.GetName(), ExactNameMatch: f.GetExactNameMatch()})}
-				if o.read, err = s.sizes.atMost(ctx, db, those, entries); err != nil {
+				those := condition{index: packageByIndex(o.names), key: canonical(&supplychainv1.PackageFilter{Name: f.GetName(), ExactNameMatch: f.GetExactNameMatch()})}
+				if o.haveEntries, err = s.selectivity.atMost(ctx, db, those, entries); err != nil {
 					return nil, err
 				}
 			}
@@ -313,8 +311,8 @@ func (s *SupplyChain) ofEachPackage(ctx context.Context, db *ent.Client, package
 	return options, nil
 }
 
-// versionsWithin are the versions within the bounds of a filter, of the dependencies that it finds without them: each
-// behind its ecosystem and a slash. entries are those of the dependencies that have them, if they are to be read.
+// versionsWithin returns the versions within a filter's bounds among the dependencies that match otherwise, each as
+// ecosystem/version. entries holds the entries of their dependencies, if requested.
 func versionsWithin(ctx context.Context, db *ent.Client, f *supplychainv1.PackageFilter, o packageOption) (within []string, entries []entry, err error) {
 	var versions []struct {
 		Ecosystem string `sql:"ecosystem"`
@@ -323,7 +321,7 @@ func versionsWithin(ctx context.Context, db *ent.Client, f *supplychainv1.Packag
 		Projects  []byte `sql:"projects"`
 	}
 	group := db.Dependency.Query().Where(o.chosen()).GroupBy(dependency.FieldEcosystem, dependency.FieldVersion)
-	if o.read {
+	if o.haveEntries {
 		group.Aggregate(packAll...)
 	}
 	if err := group.Scan(ctx, &versions); err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/palisade/palisade/services/supplychain/dependencies"
 )
 
-// onDependencies matches queries on dependencies in the quotes of either database.
+// onDependencies matches queries on dependencies with either database's quotes.
 var onDependencies = regexp.MustCompile("FROM [`\"]dependencies[`\"]")
 
-// plansSQL gives a tenant 20,000 dependencies of 60 projects: what is rare is rare.
+// plansSQL inserts 20,000 dependencies of 60 projects for a tenant. Rare values are rare.
 const plansSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 19999)
 INSERT INTO dependencies (deployment_id, project_id, scan_id, lockfile, ecosystem, package, version, transitivity, has_paths, license, content, seen_at)
 SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) + i % 60, 1, CASE WHEN i % 97 = 3 THEN 'rare.lock' ELSE 'l' || (i % 600 / 60) END,
@@ -28,12 +28,12 @@ SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) + i % 60, 1, CASE WHEN i % 97 = 3 TH
 	CASE WHEN i % 300 = 2 THEN 'unknown' ELSE 'transitive' END, FALSE,
 	CASE WHEN i % 100 = 5 THEN 'MIT,ISC' WHEN i % 100 = 6 THEN 'WTFPL' END, CAST(? AS BYTES), 1 FROM n`
 
-// Every filter is served by an index, whatever way is taken to find what it chooses: no plan reads the whole table.
+// Each filter uses an index in each plan: no query scans the whole table.
 func TestDependencyPlansUseIndexes(t *testing.T) {
 	t.Parallel()
 	plain, exact := int32(100), &supplychainv1.PackageFilter{Name: "package7", ExactNameMatch: true, VersionLowerBound: "1.0.0"}
 	cases := []struct {
-		name, index string // one that a query has to read, where there is only one good choice
+		name, index string // an index that a query must read, if only one is good
 		filter      *supplychainv1.DependencyFilter
 	}{
 		{"nothing", "", &supplychainv1.DependencyFilter{}},
@@ -60,7 +60,7 @@ func TestDependencyPlansUseIndexes(t *testing.T) {
 			for how, list := range lists {
 				for _, c := range cases {
 					index := c.index
-					if who != "all" { // the projects of the team may be the better way in
+					if who != "all" { // the team's projects may be the better index
 						index = ""
 					}
 					if _, err := list.ListDependencies(ctx, &supplychainv1.ListDependenciesRequest{DependencyFilter: c.filter, PageSize: &plain, Cursor: 50}); err != nil {
@@ -83,7 +83,7 @@ func TestDependencyPlansUseIndexes(t *testing.T) {
 	})
 }
 
-// seedForPlans stores dependencies of a tenant beside those of another one, and refreshes the statistics.
+// seedForPlans inserts dependencies of a tenant and of another one, and updates the statistics.
 func seedForPlans(t *testing.T, s *apitest.Server) *inventory {
 	t.Helper()
 	var names []string
@@ -115,11 +115,10 @@ func seedForPlans(t *testing.T, s *apitest.Server) *inventory {
 	return ours
 }
 
-// wholeTable finds, in a plan, that dependencies are read without an index, or that all of one is. SQLite calls both
-// SCAN.
+// wholeTable matches a plan that reads dependencies without an index, or a whole index. SQLite calls both SCAN.
 var wholeTable = regexp.MustCompile(`SCAN dependencies\b|Seq Scan on dependencies`)
 
-// indexed finds that dependencies are read by an index of theirs, or by their ids, or not at all.
+// indexed matches a plan that reads dependencies through one of their indexes, by id, or not at all.
 var indexed = regexp.MustCompile(`dependencies_|dependencies USING INTEGER PRIMARY KEY \(rowid=|One-Time Filter: false`)
 
 func requireIndexes(t *testing.T, st *store.Store, name, index string, statements []apitest.Statement) {
@@ -140,7 +139,7 @@ func requireIndexes(t *testing.T, st *store.Store, name, index string, statement
 	}
 }
 
-// planOf is the plan of a query as ReadAnew has it planned.
+// planOf is the plan of a query in ReadAnew.
 func planOf(t *testing.T, st *store.Store, query apitest.Statement) string {
 	t.Helper()
 	reader, _ := st.DB()
@@ -148,7 +147,7 @@ func planOf(t *testing.T, st *store.Store, query apitest.Statement) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tx.Rollback() }() // it only reads
+	defer func() { _ = tx.Rollback() }() // read-only
 	if st.Postgres() {
 		if _, err := tx.ExecContext(t.Context(), "SET LOCAL enable_seqscan = off"); err != nil {
 			t.Fatal(err)

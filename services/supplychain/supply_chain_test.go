@@ -19,7 +19,7 @@ import (
 	"github.com/palisade/palisade/services/supplychain/dependencies"
 )
 
-// All operations answer the documented bytes, the same over both wires and in v1 and v2.
+// All operations return the documented bytes, over HTTP and gRPC and in v1 and v2.
 func TestSupplyChainGoldens(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
@@ -67,7 +67,7 @@ func TestSupplyChainGoldens(t *testing.T) {
 	})
 }
 
-// Every field of the filter chooses, alone and with others, in all three lists.
+// Each field of the filter works, alone and combined, in all three lists.
 func TestDependencyFilter(t *testing.T) {
 	t.Parallel()
 	const all = "github.com/acme/kit@v1.2.0 golang.org/x/text@v0.14.0 @acme/kit@2.10.0 left-pad@1.3.0 left-pad@1.9.1 100%_sure@1.0rc1"
@@ -140,7 +140,7 @@ func TestDependencyFilter(t *testing.T) {
 	})
 }
 
-// Names may have letters of which SQLite does not know the case, and a lockfile has a name.
+// Names may have letters without case folding in SQLite; a lockfile has a name.
 func TestDependenciesOfOddNames(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
@@ -208,14 +208,14 @@ func TestDependencyPages(t *testing.T) {
 				if sum != total {
 					t.Errorf("%s by %d: %d items, want %d", path, size, sum, total)
 				}
-				// Whoever goes on behind the end gets nothing, and stays there.
+				// A cursor after the end returns an empty page and the same cursor.
 				page, got := read(t, s, s.Token, in.v1(path), fmt.Sprintf(`{"cursor":%s}`, cursor))
 				if got != "" || *page.HasMore {
 					t.Errorf("%s behind the end: %q", path, got)
 				}
 			}
 		}
-		// Pages without a size have the documented one.
+		// The default page size is the documented one.
 		for path, size := range map[string]int{"": 98, "/repositories": 5, lockfiles: 5} {
 			if _, got := read(t, s, s.Token, in.v1(path), `{}`); len(strings.Fields(got)) != size {
 				t.Errorf("%s: %d items, want %d", path, len(strings.Fields(got)), size)
@@ -271,7 +271,7 @@ func TestDependencyRefusals(t *testing.T) {
 	})
 }
 
-// Members of teams see what their projects use.
+// Team members see the dependencies of their projects.
 func TestDependenciesOfTeams(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {

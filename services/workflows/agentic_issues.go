@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/services/workflows/issues"
 )
 
-// issuesPerPage is how many issues or activities a page has when the request does not say.
+// issuesPerPage is the default page size for issues and activities.
 const issuesPerPage = 100
 
 // AgenticIssues is the service group "agentic-workflow issues".
@@ -30,7 +30,7 @@ type AgenticIssues struct {
 // NewAgenticIssues serves agentic-workflow issues from the store.
 func NewAgenticIssues(st *store.Store) *AgenticIssues { return &AgenticIssues{store: st} }
 
-// CountIssues counts the issues that a filter lets through.
+// CountIssues counts the issues that match a filter.
 func (s *AgenticIssues) CountIssues(ctx context.Context, r *workflowsv1.CountIssuesRequest) (*workflowsv1.CountIssuesResponse, error) {
 	n, err := s.store.Reader.AgenticIssue.Query().Where(issueFilter(ctx, r.GetFilters())...).Count(ctx)
 	if err != nil {
@@ -60,8 +60,8 @@ func findIssue(ctx context.Context, query *ent.AgenticIssueQuery, id int64) (*en
 	return row, err
 }
 
-// TriageIssue sets the triage state and the reason of an issue (contract operation 9). Both are stored as given,
-// whatever the state is, so that a state without a reason takes the reason of the state before away.
+// TriageIssue sets the triage state and the reason of an issue (contract operation 9). Both are stored as given: a
+// request with a state and no reason clears the previous reason.
 func (s *AgenticIssues) TriageIssue(ctx context.Context, r *workflowsv1.TriageIssueRequest) (*workflowsv1.TriageIssueResponse, error) {
 	response := &workflowsv1.TriageIssueResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -91,7 +91,7 @@ func (s *AgenticIssues) TriageIssue(ctx context.Context, r *workflowsv1.TriageIs
 	return response, nil
 }
 
-// triageIssue stores a decision, with its place in the history of the issue and in the audit trail.
+// triageIssue stores a triage decision, an entry in the issue's history and an audit entry.
 func triageIssue(ctx context.Context, tx *ent.Tx, before, after *ent.AgenticIssue) error {
 	err := tx.AgenticIssue.UpdateOneID(before.ID).SetTriageState(after.TriageState).SetTriageReason(after.TriageReason).
 		SetTriagedAt(*after.TriagedAt).Exec(ctx)
@@ -118,7 +118,7 @@ func triageIssue(ctx context.Context, tx *ent.Tx, before, after *ent.AgenticIssu
 	return nil
 }
 
-// GetIssueActivityHistory lists what changed about an issue, newest first.
+// GetIssueActivityHistory lists the changes of an issue, newest first.
 func (s *AgenticIssues) GetIssueActivityHistory(ctx context.Context, r *workflowsv1.GetIssueActivityHistoryRequest) (*workflowsv1.GetIssueActivityHistoryResponse, error) {
 	list := proto.CloneOf(r)
 	list.Cursor, list.Limit = "", nil

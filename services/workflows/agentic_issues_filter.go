@@ -19,8 +19,7 @@ import (
 	"github.com/palisade/palisade/services/workflows/issues"
 )
 
-// issueFilter turns a filter into conditions, all of which an issue has to meet. The deployment comes first, as in
-// every index.
+// issueFilter converts a filter to conditions, joined with AND. The deployment comes first, as in each index.
 func issueFilter(ctx context.Context, f *workflowsv1.IssueFilters) []predicate.AgenticIssue {
 	deploymentID, _ := tenant.FromContext(ctx)
 	labels := func(kind string, values []string) predicate.AgenticIssue {
@@ -62,7 +61,7 @@ func inIDs(column string, ids []int64) predicate.AgenticIssue {
 	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(column), ids)) }
 }
 
-// inWords chooses by the words of an enum. The zero value says nothing.
+// inWords filters by the words of an enum. The zero value does not filter.
 func inWords[E interface{ String() string }](column string, values []E) predicate.AgenticIssue {
 	var words []string
 	for _, value := range values {
@@ -76,7 +75,7 @@ func inWords[E interface{ String() string }](column string, values []E) predicat
 	return func(s *entsql.Selector) { s.Where(store.In(s.C(column), words)) }
 }
 
-// inReasons chooses by reason. Here the zero value says something: that there is none.
+// inReasons filters by reason. The zero value selects issues without a reason.
 func inReasons(values []workflowsv1.TriageReason) predicate.AgenticIssue {
 	if len(values) == 0 {
 		return nil
@@ -115,7 +114,7 @@ func inTime(column string, r *workflowsv1.TimeRange) predicate.AgenticIssue {
 	}
 }
 
-// labelled chooses issues with a label of a kind whose value meets a condition.
+// labelled filters issues by a label of a kind whose value matches a condition.
 func labelled(deploymentID int64, kind string, asked bool, condition func(column string) *entsql.Predicate) predicate.AgenticIssue {
 	if !asked {
 		return nil
@@ -130,7 +129,7 @@ func labelled(deploymentID int64, kind string, asked bool, condition func(column
 	}
 }
 
-// detectedBy chooses issues that runs detected. What a run found is kept as long as the run.
+// detectedBy filters issues by the runs that detected them. The results of a run are kept as long as the run.
 func detectedBy(deploymentID int64, runIDs []int64) predicate.AgenticIssue {
 	if len(runIDs) == 0 {
 		return nil
@@ -153,8 +152,8 @@ func contains(column, text string) predicate.AgenticIssue {
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// containsFold is the condition that a column has a text in it, in any case. Not every database knows the case of
-// letters outside of ASCII, so the text is looked for as it is, in small and in capital letters.
+// containsFold is the condition that a column contains a text, case-insensitively. Databases differ in case folding
+// outside of ASCII, so it looks for the text as given, in lower case and in upper case.
 func containsFold(column, text string) *entsql.Predicate {
 	spellings := []string{text, strings.ToLower(text), strings.ToUpper(text)}
 	slices.Sort(spellings)
@@ -174,7 +173,7 @@ func containsFold(column, text string) *entsql.Predicate {
 	})
 }
 
-// fullRefs lets callers name branches as they like.
+// fullRefs adds the full refs of short branch names.
 func fullRefs(refs []string) []string {
 	out := make([]string, len(refs))
 	for i, ref := range refs {

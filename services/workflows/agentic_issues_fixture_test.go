@@ -14,28 +14,28 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// auditLand is a deployment in which workflows have found issues.
-type auditLand struct {
+// auditFixture is a deployment in which workflows have found issues.
+type auditFixture struct {
 	*apitest.Server
 	web, api int64
 	runs     []int64
-	ids      map[string]int64 // of issues, by title
+	ids      map[string]int64 // issue ids by title
 }
 
-// path is that of an operation on issues.
-func (l *auditLand) path(format string, args ...any) string {
+// path builds the path of an operation on issues.
+func (l *auditFixture) path(format string, args ...any) string {
 	return fmt.Sprintf("/api/issues/%d", l.DeploymentID) + fmt.Sprintf(format, args...)
 }
 
-func (l *auditLand) post(t testing.TB, path, body string) string {
+func (l *auditFixture) post(t testing.TB, path, body string) string {
 	t.Helper()
 	return l.Body(t, l.Token, http.MethodPost, path, body, http.StatusOK)
 }
 
-// newAuditLand makes two projects and lets three runs find four issues.
-func newAuditLand(t testing.TB, s *apitest.Server) *auditLand {
+// newAuditFixture creates two projects and three runs that find four issues.
+func newAuditFixture(t testing.TB, s *apitest.Server) *auditFixture {
 	t.Helper()
-	l := &auditLand{Server: s, ids: map[string]int64{}}
+	l := &auditFixture{Server: s, ids: map[string]int64{}}
 	l.write(t, func(ctx context.Context, tx *ent.Tx) error {
 		for name, id := range map[string]*int64{"acme/web": &l.web, "acme/api": &l.api} {
 			row, err := tx.Project.Create().SetName(name).SetNameKey(name).SetCreatedAt(store.Now()).Save(ctx)
@@ -61,15 +61,15 @@ func newAuditLand(t testing.TB, s *apitest.Server) *auditLand {
 	return l
 }
 
-func (l *auditLand) write(t testing.TB, fn func(ctx context.Context, tx *ent.Tx) error) {
+func (l *auditFixture) write(t testing.TB, fn func(ctx context.Context, tx *ent.Tx) error) {
 	t.Helper()
 	if err := l.Store.Write(tenant.NewContext(t.Context(), l.DeploymentID), fn); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// detect is a run that finds something.
-func (l *auditLand) detect(t testing.TB, workflow string, project *int64, ref string, found ...issues.Found) {
+// detect performs a run that reports results.
+func (l *auditFixture) detect(t testing.TB, workflow string, project *int64, ref string, found ...issues.Found) {
 	t.Helper()
 	l.write(t, func(ctx context.Context, tx *ent.Tx) error {
 		run, err := tx.WorkflowRun.Create().SetWorkflow(workflow).SetVersionID(1).SetNillableProjectID(project).SetStatus("running").SetGitRef(ref).

@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/workflows"
 )
 
-// Issues of ten deployments, 4,000 each, with three labels each. What is rare is rare.
+// Issues of ten deployments, 4,000 each, with three labels each. Rare values are rare.
 const issuesForPlansSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 39999)
 INSERT INTO agentic_issues (id, deployment_id, project_id, identity, class, title, description, reasoning, file_path, severity, detection_state,
 	triage_state, triage_reason, created_at, last_detected_at, triaged_at)
@@ -60,19 +60,18 @@ func seedForIssuePlans(t *testing.T, s *apitest.Server) {
 	}
 }
 
-// wholeIssueTable finds, in a plan, that a table is read without an index. SQLite calls reading all of an index SCAN
-// too.
+// wholeIssueTable matches plans that read a table without an index. SQLite also says SCAN for reading a whole index.
 var wholeIssueTable = map[string]*regexp.Regexp{
 	dialect.SQLite:   regexp.MustCompile(`SCAN (agentic_issues|labels|results|agentic_issue_labels|workflow_findings)\b`),
 	dialect.Postgres: regexp.MustCompile(`Seq Scan on (agentic_issues|agentic_issue_labels|workflow_findings)\b`),
 }
 
-// Every filter and every order is served by an index: no plan reads a whole table.
+// Each filter and each order uses an index: no plan reads a whole table.
 func TestIssuePlansUseIndexes(t *testing.T) {
 	t.Parallel()
 	at := func(micros int64) *timestamppb.Timestamp { return timestamppb.New(store.Time(micros)) }
 	filters := []struct {
-		name, index string // the index, where there is only one good choice
+		name, index string // the expected index, if only one is good
 		filter      *workflowsv1.IssueFilters
 	}{
 		{"nothing", "agentic_issues_list_last_detected", nil},
@@ -98,7 +97,7 @@ func TestIssuePlansUseIndexes(t *testing.T) {
 	}
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		seedForIssuePlans(t, s)
-		st, seen := runWorld{s}.logged(t)
+		st, seen := runFixture{s}.logged(t)
 		ctx := tenant.NewContext(t.Context(), s.DeploymentID)
 		group := workflows.NewAgenticIssues(st)
 		for _, f := range filters {

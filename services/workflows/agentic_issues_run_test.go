@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// looking is a workflow that finds what it is told, stores it and tells people.
+// looking is a workflow that finds its input, stores it and sends a notification.
 const looking = `
 name: looking
 targetType: repository
@@ -48,7 +48,7 @@ steps:
       message: "${{ string(steps.keep.output.created) }} of them are new"
 `
 
-// hooks takes webhooks.
+// hooks receives webhooks.
 type hooks struct {
 	*httptest.Server
 	mu  sync.Mutex
@@ -108,7 +108,7 @@ func TestRunsFindIssuesAndTellPeople(t *testing.T) {
 			t.Errorf("got %s", overview)
 		}
 		run(`[{"issues":[` + sqli + `]}]`)
-		l := &auditLand{Server: f.Server}
+		l := &auditFixture{Server: f.Server}
 		if got := titles(t, l.post(t, l.path("/search"), `{"filters":{"detectionStates":["DETECTION_STATE_NOT_DETECTED"]}}`)); !slices.Equal(got, []string{"XSS"}) {
 			t.Errorf("not detected: %v", got)
 		}
@@ -117,7 +117,7 @@ func TestRunsFindIssuesAndTellPeople(t *testing.T) {
 		}
 		soon(t, "both messages arrive", func() bool { return len(to.bodies()) == 2 })
 		bodies := to.bodies()
-		slices.Sort(bodies) // nothing says in which order they arrive; by the ids of the runs
+		slices.Sort(bodies) // webhooks arrive in any order; sort by run id
 		for i, want := range []string{
 			`{"palisade_workflow":{"deployment_id":%d,"workflow":"looking","job_id":1,"project_id":%d,"title":"2 issues","message":"2 of them are new",T}}`,
 			`{"palisade_workflow":{"deployment_id":%d,"workflow":"looking","job_id":2,"project_id":%d,"title":"1 issues","message":"0 of them are new",T}}`,
@@ -126,7 +126,7 @@ func TestRunsFindIssuesAndTellPeople(t *testing.T) {
 				t.Errorf("got %s", got)
 			}
 		}
-		// What is wrong fails the run, and stores nothing.
+		// An invalid result fails the run and stores nothing.
 		job := f.trigger(t, fmt.Sprintf(`{"workflowType":"looking","repoId":"%d","inputs":{"found":{"units":[{"issues":[%s,{"title":"x","severity":"dire"}]}]}}}`,
 			project, strings.Replace(sqli, "q(a + b)", "other", 1)))
 		f.ended(t, job, "FAILED")

@@ -16,7 +16,7 @@ import (
 	"github.com/palisade/palisade/services/workflows/issues"
 )
 
-// issueOrder is how a list of issues is sorted: by a column, and by id in the same direction.
+// issueOrder is the sort order of a list of issues: a column, then the id in the same direction.
 type issueOrder struct {
 	column     string
 	descending bool
@@ -47,8 +47,8 @@ func (o issueOrder) sort(s *entsql.Selector) {
 	s.OrderBy(entsql.Asc(s.C(o.column)), entsql.Asc(s.C(agenticissue.FieldID)))
 }
 
-// behind chooses what comes after a place in the list.
-func (o issueOrder) behind(value any, id int64) func(*entsql.Selector) {
+// after selects the issues after a cursor position.
+func (o issueOrder) after(value any, id int64) func(*entsql.Selector) {
 	return func(s *entsql.Selector) {
 		columns := []string{s.C(o.column), s.C(agenticissue.FieldID)}
 		if o.descending {
@@ -59,7 +59,7 @@ func (o issueOrder) behind(value any, id int64) func(*entsql.Selector) {
 	}
 }
 
-// key is the place of an issue in the list. A path does not fit into a cursor: it is looked up by the id.
+// key is the cursor key of an issue. A path does not fit into a cursor, so the next page reads it by id.
 func (o issueOrder) key(row *ent.AgenticIssue) page.Key {
 	switch o.column {
 	case agenticissue.FieldSeverity:
@@ -72,7 +72,7 @@ func (o issueOrder) key(row *ent.AgenticIssue) page.Key {
 	return page.Key{ID: row.ID}
 }
 
-// SearchIssues lists the issues that a filter lets through.
+// SearchIssues lists the issues that match a filter.
 func (s *AgenticIssues) SearchIssues(ctx context.Context, r *workflowsv1.SearchIssuesRequest) (*workflowsv1.SearchIssuesResponse, error) {
 	list := proto.CloneOf(r)
 	list.Cursor, list.Limit = "", nil
@@ -91,11 +91,11 @@ func (s *AgenticIssues) SearchIssues(ctx context.Context, r *workflowsv1.SearchI
 	}
 	query := s.store.Reader.AgenticIssue.Query().Where(where...).Order(order.sort)
 	if continued {
-		value, err := s.placeOf(ctx, order, key)
+		value, err := s.cursorValue(ctx, order, key)
 		if err != nil {
 			return nil, err
 		}
-		query.Where(order.behind(value, key.ID))
+		query.Where(order.after(value, key.ID))
 	}
 	limit := pageSize(r.Limit)
 	rows, err := query.Limit(limit + 1).All(ctx)
@@ -117,8 +117,8 @@ func (s *AgenticIssues) SearchIssues(ctx context.Context, r *workflowsv1.SearchI
 	return response, nil
 }
 
-// placeOf is the value of the column that the list is sorted by, of the issue that a page ended with.
-func (s *AgenticIssues) placeOf(ctx context.Context, order issueOrder, key page.Key) (any, error) {
+// cursorValue returns the sort column's value for the last issue of the previous page.
+func (s *AgenticIssues) cursorValue(ctx context.Context, order issueOrder, key page.Key) (any, error) {
 	if order.column != agenticissue.FieldFilePath {
 		return key.Order, nil
 	}
@@ -132,7 +132,7 @@ func (s *AgenticIssues) placeOf(ctx context.Context, order issueOrder, key page.
 	return last.FilePath, nil
 }
 
-// actorID is the user who acts, or the token when it belongs to none.
+// actorID is the acting user, or the token if it belongs to no user.
 func actorID(p *access.Principal) string {
 	if p.UserID != 0 {
 		return strconv.FormatInt(p.UserID, 10)

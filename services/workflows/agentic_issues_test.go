@@ -30,7 +30,7 @@ var cursors = regexp.MustCompile(`"cursor":"[^"]+"`)
 func TestAgenticIssuesGolden(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := newAuditLand(t, s)
+		l := newAuditFixture(t, s)
 		client := workflowsv1.NewAgenticIssuesServiceClient(s.Conn)
 		ctx := s.Context(t, s.Token)
 		id := l.ids[sqlInjection]
@@ -53,7 +53,7 @@ func TestAgenticIssuesGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		apitest.Same(t, same, body) // the time too: repeated triage is none
+		apitest.Same(t, same, body) // including the time: repeated triage is a no-op
 
 		body = s.Get(t, one+"/activity")
 		apitest.Golden(t, "agentic_issue_activity", l.settled(body))
@@ -81,15 +81,15 @@ func TestAgenticIssuesGolden(t *testing.T) {
 	})
 }
 
-// settled replaces what differs between databases.
-func (l *auditLand) settled(body string) string {
+// settled replaces values that differ between databases.
+func (l *auditFixture) settled(body string) string {
 	return strings.NewReplacer(fmt.Sprintf(`"projectIds":["%d"]`, l.web), `"projectIds":["WEB"]`, fmt.Sprintf(`"projectIds":["%d"]`, l.api), `"projectIds":["API"]`).Replace(body)
 }
 
 func TestTriageIssue(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := newAuditLand(t, s)
+		l := newAuditFixture(t, s)
 		id := l.ids[sqlInjection]
 		one := l.path("/issue/%d", id)
 		for _, body := range []string{
@@ -101,7 +101,7 @@ func TestTriageIssue(t *testing.T) {
 		if n := l.activities(t, id); n != 1 {
 			t.Fatalf("%d activities, want the one of the detection", n)
 		}
-		// Every state is stored as given, and every reason with it.
+		// Each state and each reason is stored as given.
 		for i, state := range []string{"IGNORED", "REOPENED", "REVIEWING", "FIXING", "PROVISIONALLY_IGNORED", "FIXED", "OPEN"} {
 			for j, reason := range []string{"FALSE_POSITIVE", "ACCEPTABLE_RISK", "NO_TIME", ""} {
 				request := fmt.Sprintf(`{"triageState":"TRIAGE_STATE_%s"}`, state)
@@ -131,7 +131,7 @@ func TestTriageIssue(t *testing.T) {
 	})
 }
 
-func (l *auditLand) activities(t *testing.T, id int64) int {
+func (l *auditFixture) activities(t *testing.T, id int64) int {
 	t.Helper()
 	var answer struct{ History []json.RawMessage }
 	if err := json.Unmarshal([]byte(l.Get(t, l.path("/issue/%d/activity?limit=1000", id))), &answer); err != nil {
@@ -143,7 +143,7 @@ func (l *auditLand) activities(t *testing.T, id int64) int {
 func TestIssuesOfOthers(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := newAuditLand(t, s)
+		l := newAuditFixture(t, s)
 		other := s.AddTenant(t, "globex")
 		id := l.ids[sqlInjection]
 		theirs := fmt.Sprintf("/api/issues/%d", other.DeploymentID)
@@ -176,11 +176,11 @@ func TestIssuesOfOthers(t *testing.T) {
 	})
 }
 
-// Who is in a team sees and decides about the issues of its projects, and none that are about no single project.
+// Team members see and triage the issues of their projects, and no issues without a project.
 func TestIssuesOfTeams(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := newAuditLand(t, s)
+		l := newAuditFixture(t, s)
 		member := s.AddUser(t, s.Tenant, "dev@acme.test", access.RoleMember)
 		l.write(t, func(ctx context.Context, tx *ent.Tx) error {
 			user := s.Store.Reader.User.Query().Order(ent.Desc("id")).FirstX(s.System(t))
@@ -229,9 +229,9 @@ func TestSearchIssuesFilters(t *testing.T) {
 	t.Parallel()
 	const size, key, unused = "Größe 100%_ unescaped", "Key in the log", "Unused account"
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := newAuditLand(t, s)
+		l := newAuditFixture(t, s)
 		l.post(t, l.path("/issue/%d", l.ids[key]), `{"triageState":"TRIAGE_STATE_IGNORED","triageReason":"TRIAGE_REASON_NO_TIME"}`)
-		l.detect(t, "nightly", &l.api, "release") // the key is gone
+		l.detect(t, "nightly", &l.api, "release") // the key was removed
 		moment := func(title string, of func(*ent.AgenticIssue) int64) string {
 			row := s.Store.Reader.AgenticIssue.Query().Where(agenticissue.Title(title)).OnlyX(s.System(t))
 			return store.Time(of(row)).Format(time.RFC3339Nano)
@@ -294,7 +294,7 @@ func TestSearchIssuesFilters(t *testing.T) {
 func TestSearchIssuesPages(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := newAuditLand(t, s)
+		l := newAuditFixture(t, s)
 		for i := range 9 {
 			l.detect(t, "code-audit", &l.web, "main", issues.Found{
 				Title: fmt.Sprintf("Issue %d", i), Severity: issues.Severities[i%3], Class: "x", File: fmt.Sprintf("app/%d.py", i%2), Evidence: string(rune('a' + i)),
@@ -351,7 +351,7 @@ func TestSearchIssuesPages(t *testing.T) {
 				break
 			}
 		}
-		if len(seen) != 5 { // with the detection, and with what later runs did not detect
+		if len(seen) != 5 { // with the detection, and later runs that did not detect it
 			t.Errorf("got %v", seen)
 		}
 		for _, bad := range []string{"?limit=0", "?limit=1001", "?limit=x", "?cursor=x"} {
@@ -360,7 +360,7 @@ func TestSearchIssuesPages(t *testing.T) {
 	})
 }
 
-func (l *auditLand) page(t testing.TB, request map[string]any, limit int, cursor string) (list []string, next string) {
+func (l *auditFixture) page(t testing.TB, request map[string]any, limit int, cursor string) (list []string, next string) {
 	t.Helper()
 	request["limit"], request["cursor"] = limit, cursor
 	body, err := json.Marshal(request)
@@ -380,11 +380,11 @@ func (l *auditLand) page(t testing.TB, request map[string]any, limit int, cursor
 	return list, answer.Cursor
 }
 
-// The context of a handler carries its deployment: without one there is no answer, and no rows of others.
+// Handlers need a deployment in the context: without one they return an error and no rows.
 func TestIssuesWithoutDeployment(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := newAuditLand(t, s)
+		l := newAuditFixture(t, s)
 		rows := s.Store.Reader.AgenticIssue.Query().CountX(tenant.NewContext(t.Context(), l.DeploymentID+1))
 		if _, err := s.Store.Reader.AgenticIssue.Query().Count(t.Context()); err == nil || rows != 0 {
 			t.Errorf("%d rows, %v", rows, err)

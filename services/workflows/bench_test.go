@@ -14,8 +14,8 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// Statements that write 1,000 finished runs of 50 tasks with an attempt each: plan and units, 42 units judged, and the
-// way on from their join.
+// Statements that insert 1,000 finished runs with 50 tasks each: plan and units, 42 units judged, and the steps after
+// their join. Each task has one attempt.
 const (
 	benchRunsSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
 INSERT INTO workflow_runs (deployment_id, workflow, version_id, status, error, job_name, git_ref, pr_id, repo_name, repo_url, repo_scm_type,
@@ -43,7 +43,7 @@ func benchReport() *workflowsv1.WorkflowReportSummary {
 	return report
 }
 
-// BenchmarkJobReads asks for overviews and graphs over HTTP, with 1,000 finished runs of 50 tasks in the store.
+// BenchmarkJobReads reads overviews and graphs over HTTP, with 1,000 finished runs of 50 tasks in the store.
 func BenchmarkJobReads(b *testing.B) {
 	for _, database := range []string{"sqlite", "postgres"} {
 		s := apitest.Start(b, func(c *config.Config) {
@@ -51,7 +51,7 @@ func BenchmarkJobReads(b *testing.B) {
 				c.Database = storetest.Postgres(b)
 			}
 		})
-		w := runWorld{s}
+		w := runFixture{s}
 		version := w.addVersion(b, s.DeploymentID, 1, true)
 		w.write(b, s.DeploymentID, func(ctx context.Context, tx *ent.Tx) error {
 			err := s.Store.Exec(ctx, tx, benchRunsSQL, s.DeploymentID, version, []byte("{}"), marshal(b, benchReport()))

@@ -26,16 +26,16 @@ import (
 )
 
 const (
-	// maxWorkflows bounds the catalog of a deployment: the list has no pages (contract: operation 2).
+	// maxWorkflows limits the catalog of a deployment: the list has no pages (contract: operation 2).
 	maxWorkflows = 200
-	// maxShownVersions is how many versions of a workflow are listed.
+	// maxShownVersions is the maximum number of versions listed for a workflow.
 	maxShownVersions = 100
-	// maxShownProblems keeps the answer to a bad definition below what gRPC trailers can carry.
+	// maxShownProblems keeps the error for an invalid definition below the size limit of gRPC trailers.
 	maxShownProblems = 40
 	auditWorkflow    = "workflow"
 )
 
-// Catalog is the service group "agentic workflows", the part that says which there are.
+// Catalog is the part of the service group "agentic workflows" that manages workflow types.
 type Catalog struct {
 	workflowsv1.UnimplementedWorkflowCatalogServiceServer
 	store   *store.Store
@@ -43,14 +43,14 @@ type Catalog struct {
 	shipped *shippedWorkflows
 }
 
-// NewCatalog serves the catalog from the store; kinds are what steps can use.
+// NewCatalog serves the catalog from the store. Steps can use the given kinds.
 func NewCatalog(st *store.Store, kinds step.Registry) *Catalog {
 	return &Catalog{store: st, kinds: kinds, shipped: newShipped(st, kinds)}
 }
 
-// Current returns the version of a workflow that new runs take. It is NOT_FOUND when there is no such workflow, and
-// FAILED_PRECONDITION when it is disabled. It writes when the deployment has not seen the workflows that come with the
-// product yet, so it must not be called inside of a transaction.
+// Current returns the version that new runs of a workflow use. It returns NOT_FOUND if the workflow does not exist, and
+// FAILED_PRECONDITION if it is disabled. It may publish the shipped workflows, so it must not be called in a
+// transaction.
 func (s *Catalog) Current(ctx context.Context, name string) (*ent.WorkflowVersion, error) {
 	if err := s.shipped.ensure(ctx); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (s *Catalog) ListWorkflowTypes(ctx context.Context, _ *workflowsv1.ListWork
 	for _, row := range rows {
 		version := byID[row.VersionID]
 		if version == nil {
-			continue // a newer one was published between the two reads: the next list has it
+			continue // a newer version was published between the two reads: the next list includes it
 		}
 		entry, err := catalogEntry(row, version)
 		if err != nil {
@@ -147,7 +147,7 @@ func (s *Catalog) PublishWorkflowType(ctx context.Context, r *workflowsv1.Publis
 	source := []byte(r.GetDefinition())
 	parsed, problems := definition.Parse(source, s.kinds)
 	if len(problems) > 0 {
-		return nil, refuse(problems)
+		return nil, lintError(problems)
 	}
 	if err := s.shipped.ensure(ctx); err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func (s *Catalog) UpdateWorkflowType(ctx context.Context, r *workflowsv1.UpdateW
 	return &workflowsv1.UpdateWorkflowTypeResponse{Workflow: entry}, nil
 }
 
-// DeleteWorkflowType takes a workflow out of the catalog. Its versions stay, because runs refer to them.
+// DeleteWorkflowType removes a workflow from the catalog. Its versions stay, because runs refer to them.
 func (s *Catalog) DeleteWorkflowType(ctx context.Context, r *workflowsv1.DeleteWorkflowTypeRequest) (*workflowsv1.DeleteWorkflowTypeResponse, error) {
 	if err := s.shipped.ensure(ctx); err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func (s *Catalog) DeleteWorkflowType(ctx context.Context, r *workflowsv1.DeleteW
 	return &workflowsv1.DeleteWorkflowTypeResponse{}, nil
 }
 
-// LintWorkflowType tells what is wrong in a definition.
+// LintWorkflowType returns the problems of a definition.
 func (s *Catalog) LintWorkflowType(_ context.Context, r *workflowsv1.LintWorkflowTypeRequest) (*workflowsv1.LintWorkflowTypeResponse, error) {
 	_, problems := definition.Parse([]byte(r.GetDefinition()), s.kinds)
 	response := &workflowsv1.LintWorkflowTypeResponse{}
@@ -229,7 +229,7 @@ func (s *Catalog) LintWorkflowType(_ context.Context, r *workflowsv1.LintWorkflo
 	return response, nil
 }
 
-// lock finds a workflow and keeps others from changing it until the end of the transaction.
+// lock finds a workflow and locks it until the end of the transaction.
 func (s *Catalog) lock(ctx context.Context, tx *ent.Tx, name string) (*ent.Workflow, *workflowsv1.WorkflowCatalogEntry, error) {
 	query := tx.Workflow.Query()
 	if s.store.Postgres() {
@@ -255,8 +255,8 @@ func findWorkflow(ctx context.Context, query *ent.WorkflowQuery, name string) (*
 	return row, err
 }
 
-// refuse tells all problems of a definition, the first one in the text.
-func refuse(problems []definition.Problem) error {
+// lintError builds the error for all problems of a definition. The first one is in the text.
+func lintError(problems []definition.Problem) error {
 	details := &errdetails.BadRequest{}
 	for _, p := range problems[:min(len(problems), maxShownProblems)] {
 		details.FieldViolations = append(details.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: "definition", Description: p.String()})
@@ -271,7 +271,7 @@ func refuse(problems []definition.Problem) error {
 	return apierr.New(codes.InvalidArgument, errorsv1.Reason_REASON_INVALID_ARGUMENT, text, details)
 }
 
-// catalogEntry is a workflow as the API shows it.
+// catalogEntry converts a workflow to the API's form.
 func catalogEntry(row *ent.Workflow, version *ent.WorkflowVersion) (*workflowsv1.WorkflowCatalogEntry, error) {
 	entry := &workflowsv1.WorkflowCatalogEntry{}
 	if err := proto.Unmarshal(version.CatalogEntry, entry); err != nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/palisade/palisade/services/workflows/definition"
 )
 
-// publication is a definition that is about to become the current version.
+// publication is a definition to be published as the current version.
 type publication struct {
 	definition *definition.Definition
 	source     []byte
 	by         string
 }
 
-// publish makes a definition the current version of its workflow, which it creates where there is none. The row of the
-// workflow is made first and locked: two that publish the same name at the same time get one number after the other.
+// publish makes a definition the current version of its workflow and creates the workflow if needed. The workflow's row
+// is created first and locked, so concurrent publications of one name get consecutive version numbers.
 func publish(ctx context.Context, st *store.Store, tx *ent.Tx, p publication) (*workflowsv1.WorkflowCatalogEntry, error) {
 	name := p.definition.Entry.GetName()
 	row, err := lockOrCreate(ctx, st, tx, name)
@@ -84,8 +84,8 @@ func lockOrCreate(ctx context.Context, st *store.Store, tx *ent.Tx, name string)
 	return row, nil
 }
 
-// addVersion stores the next version. Numbers go on where a workflow of this name was deleted before: runs of its
-// versions are still there.
+// addVersion stores the next version. If a workflow of this name was deleted before, numbering continues, because runs
+// of the deleted versions still exist.
 func addVersion(ctx context.Context, tx *ent.Tx, p publication) (*ent.WorkflowVersion, error) {
 	name := p.definition.Entry.GetName()
 	query := tx.WorkflowVersion.Query().Where(workflowversion.Name(name)).Order(ent.Desc(workflowversion.FieldNumber)).Limit(1)

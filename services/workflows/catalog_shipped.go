@@ -16,15 +16,15 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// shippedBy is who published the workflows that come with the product.
+// shippedBy is the publisher's name of workflows that ship with the product.
 const shippedBy = "palisade"
 
-// shippedWorkflows brings the workflows that come with the product into the catalogs of deployments, when these are
-// first looked at: a deployment of a thousand costs nothing until then.
+// shippedWorkflows adds the workflows that ship with the product to a deployment's catalog when the catalog is first
+// read. A server with a thousand deployments does no work for unused catalogs.
 type shippedWorkflows struct {
 	store *store.Store
 	parse func() ([]publication, error)
-	// seen are the deployments that this process has looked at.
+	// seen holds the deployments that this process has checked.
 	seen sync.Map
 }
 
@@ -48,7 +48,7 @@ func parseShipped(kinds step.Registry) ([]publication, error) {
 	return out, nil
 }
 
-// ensure sees to it that the deployment of ctx has the shipped workflows.
+// ensure adds the shipped workflows to the context's deployment if they are missing.
 func (s *shippedWorkflows) ensure(ctx context.Context) error {
 	deploymentID, known := tenant.FromContext(ctx)
 	if _, done := s.seen.Load(deploymentID); done || !known {
@@ -63,7 +63,7 @@ func (s *shippedWorkflows) ensure(ctx context.Context) error {
 		return err
 	}
 	if len(missing) > 0 {
-		// The one who happens to look first has not published anything: the trail names the product.
+		// The first reader of the catalog has not published anything, so the audit trail names the product.
 		ctx := audit.Begin(ctx, audit.Actor{Kind: audit.KindJob, Name: shippedBy}, "workflows.shipped")
 		err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			for _, p := range missing {
@@ -81,7 +81,7 @@ func (s *shippedWorkflows) ensure(ctx context.Context) error {
 	return nil
 }
 
-// publish publishes one of them unless another node has done so meanwhile, or an administrator has taken the name.
+// publish publishes one workflow, unless another node has published it meanwhile or an administrator uses the name.
 func (s *shippedWorkflows) publish(ctx context.Context, tx *ent.Tx, p publication) error {
 	name := p.definition.Entry.GetName()
 	if _, err := lockOrCreate(ctx, s.store, tx, name); err != nil {
@@ -91,7 +91,7 @@ func (s *shippedWorkflows) publish(ctx context.Context, tx *ent.Tx, p publicatio
 	if err != nil {
 		return err
 	}
-	if len(still) == 0 { // a row without a version is our own: nobody else makes one
+	if len(still) == 0 { // a row without a version was created by this transaction
 		_, err := tx.Workflow.Delete().Where(workflow.Name(name), workflow.VersionID(0)).Exec(ctx)
 		return err
 	}
@@ -99,9 +99,9 @@ func (s *shippedWorkflows) publish(ctx context.Context, tx *ent.Tx, p publicatio
 	return err
 }
 
-// missing returns those that the deployment should get: the ones that it has never had, and new editions of those that
-// nobody has replaced or deleted. An edition that was there once does not come back: while servers of two versions run
-// beside each other, the older one does not undo what the newer one did.
+// missing returns the publications that the deployment lacks: workflows it never had, and new editions of workflows
+// that nobody has replaced or deleted. An edition that existed once is not published again. Otherwise, while servers of
+// two versions run, the older server would undo the newer one's change.
 func (s *shippedWorkflows) missing(ctx context.Context, db *ent.Client, publications []publication) ([]publication, error) {
 	names := make([]string, len(publications))
 	for i, p := range publications {

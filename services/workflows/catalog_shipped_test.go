@@ -20,7 +20,7 @@ import (
 	"github.com/palisade/palisade/services/workflows/engine"
 )
 
-// withModel runs a test on both databases, each with a server and a model of its own.
+// withModel runs a test on both databases, each with its own server and model.
 func withModel(t *testing.T, answer func() func(llmtest.Request) llmtest.Reply, test func(t *testing.T, f flow, model *llmtest.Server)) {
 	t.Helper()
 	t.Parallel()
@@ -34,8 +34,8 @@ func withModel(t *testing.T, answer func() func(llmtest.Request) llmtest.Reply, 
 	})
 }
 
-// asked requires that the newest run put so many questions to the model, behind the first ones of other runs: each
-// once, whatever its fence, and again only by an attempt that a busy machine took for lost.
+// asked requires that the newest run sent want questions to the model after the others. Each question is sent once,
+// ignoring its fence; only a retry after a lost lease may repeat one.
 func (f flow) asked(t *testing.T, model *llmtest.Server, others, want int) {
 	t.Helper()
 	asked, different := model.Requests()[others:], map[string]bool{}
@@ -52,7 +52,7 @@ func (f flow) asked(t *testing.T, model *llmtest.Server, others, want int) {
 	}
 }
 
-// backlog is a report with one high finding for each rule; the snippet of G402 talks to the model.
+// backlog is a report with one high finding per rule. The snippet of G402 contains a prompt injection.
 func backlog(rules ...string) []byte {
 	var results []string
 	for i, rule := range rules {
@@ -117,7 +117,7 @@ func TestTriageBacklog(t *testing.T) {
 			}
 		}
 
-		// Again: what was judged is left alone, what was not is asked about again.
+		// The second run skips judged findings and asks again about the rest.
 		before := len(model.Requests())
 		f.ended(t, f.trigger(t, `{"workflowType":"triage-backlog"}`), "COMPLETED")
 		for _, asked := range model.Requests()[before:] {
@@ -132,7 +132,7 @@ func TestTriageBacklog(t *testing.T) {
 	})
 }
 
-// foundIssue is what the tests look at of an issue.
+// foundIssue holds the fields of an issue that tests compare.
 type foundIssue struct{ Title, Severity, DetectionState string }
 
 func (f flow) issues(t testing.TB) (list []foundIssue) {
@@ -153,7 +153,7 @@ func (f flow) issues(t testing.TB) (list []foundIssue) {
 	return list
 }
 
-// shop is a project with a backlog that is bound to its repository on a host, by id.
+// shop creates a project with a backlog, bound by id to its repository on a host.
 func (f flow) shop(t *testing.T, host string) int64 {
 	t.Helper()
 	f.Upload(t, "acme/shop", "main", backlog())
@@ -193,7 +193,7 @@ func TestCodeAudit(t *testing.T) {
 		}
 		start := fmt.Sprintf(`{"workflowType":"code-audit","repoId":%d,"gitRef":"main","inputs":{"context":"Everybody may call orders."}}`, id)
 		asked := 0
-		for range 2 { // the second time finds the same again
+		for range 2 { // the second run finds the same issues
 			job := f.trigger(t, start)
 			f.ended(t, job, "COMPLETED")
 			f.asked(t, model, asked, 6) // classes
@@ -218,8 +218,7 @@ func TestCodeAudit(t *testing.T) {
 	})
 }
 
-// What a model answers, because it talks much or because the code talked it into that, costs no more than its own
-// portion.
+// A bad answer of the model, also one caused by prompt injection, affects only its own portion.
 func TestCodeAuditWithBadAnswers(t *testing.T) {
 	look := func() func(llmtest.Request) llmtest.Reply {
 		return func(r llmtest.Request) llmtest.Reply {
@@ -259,7 +258,7 @@ func TestCodeAuditWithBadAnswers(t *testing.T) {
 	})
 }
 
-// A budget that is used up ends the run, but the portions that were paid for are kept: issues and a partial report.
+// An exhausted budget ends the run. Finished portions are kept: issues and a partial report.
 func TestCodeAuditOverBudget(t *testing.T) {
 	look := func() func(llmtest.Request) llmtest.Reply {
 		return func(r llmtest.Request) llmtest.Reply {
@@ -284,7 +283,7 @@ func TestCodeAuditOverBudget(t *testing.T) {
 		job := f.trigger(t, fmt.Sprintf(`{"workflowType":"code-audit","repoId":%d,"gitRef":"main","budgetCredits":6000}`, id))
 		f.ended(t, job, "FAILED")
 		asked, found := len(model.Requests()), len(f.issues(t))
-		if asked < 60 || asked > 80 || found < 36 { // a dollar for each question; a few are asked at the same time
+		if asked < 60 || asked > 80 || found < 36 { // one dollar per question; a few run concurrently
 			t.Errorf("%d questions, %d issues", asked, found)
 		}
 		overview := f.do(t, http.MethodGet, f.path("/jobs/id/"+job+"/overview"), "", http.StatusOK)

@@ -263,7 +263,7 @@ func TestCatalogCurrent(t *testing.T) {
 	})
 }
 
-// What an administrator did to a shipped workflow stays, also for a server that starts later.
+// An administrator's change of a shipped workflow stays, also after a restart.
 func TestShippedWorkflowsAreTheAdministrators(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -283,8 +283,8 @@ func TestShippedWorkflowsAreTheAdministrators(t *testing.T) {
 	})
 }
 
-// A new edition of the product brings new versions of what nobody has replaced, and an old server beside it does not
-// undo that.
+// A new release publishes new versions of unmodified shipped workflows, and an old server that still runs does not undo
+// that.
 func TestShippedWorkflowsAreRenewed(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -314,7 +314,8 @@ func TestShippedWorkflowsAreRenewed(t *testing.T) {
 	})
 }
 
-// Two servers and many callers at once: shipped workflows come once, and every publication has a number of its own.
+// With two servers and many concurrent callers, shipped workflows are published once, and each publication gets its own
+// version number.
 func TestCatalogTogether(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

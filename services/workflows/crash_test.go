@@ -24,7 +24,7 @@ import (
 
 const crashToken = "sgp_crash4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa5TeUo1W"
 
-// everyStep has every type of step; its work is calls to a receiver.
+// everyStep has each type of step. Its steps call a receiver.
 const everyStep = `
 name: every-step
 targetType: deployment
@@ -45,7 +45,7 @@ steps:
   - {name: last, uses: http, with: {url: "${{ inputs.url }}/last/${{ steps.collected.output }}"}}
 `
 
-// calledServer counts the calls of steps, each of which takes a while.
+// calledServer counts the calls of steps. Each call takes some time.
 type calledServer struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -76,7 +76,7 @@ func (s *calledServer) number() int {
 	return s.all
 }
 
-// killable is a server in a process of its own.
+// killable is a server in its own process.
 type killable struct {
 	flow
 	binary string
@@ -105,7 +105,7 @@ func (k *killable) start(t *testing.T) {
 	})
 }
 
-// kill ends the process as a power cut would.
+// kill ends the process with SIGKILL.
 func (k *killable) kill(t *testing.T) {
 	t.Helper()
 	if err := k.cmd.Process.Signal(syscall.SIGKILL); err != nil {
@@ -114,7 +114,7 @@ func (k *killable) kill(t *testing.T) {
 	_ = k.cmd.Wait() // it was killed
 }
 
-// Whatever is killed when: the run comes to the same graph as one that nobody disturbed, and no attempt is made twice.
+// A run ends with the same graph whenever its server is killed, and no attempt runs twice.
 func TestKilledServerFinishesRuns(t *testing.T) {
 	binary, err := testrun.Program(t.Context(), t.TempDir())
 	if err != nil {
@@ -154,7 +154,7 @@ func killTwice(t *testing.T, binary string, o store.Options) {
 		soon(t, "steps are at work", func() bool { return to.number() >= (i+1)*quiet.number()/3 })
 		server.kill(t)
 		t.Logf("killed after %s and %d calls", time.Since(begun).Round(time.Second), to.number())
-		if st.Postgres() { // on SQLite the next process is the only one, and knows it
+		if st.Postgres() { // on SQLite there is only one process, so it takes over at once
 			storetest.EndLeases(t, st)
 		}
 		server.start(t)
@@ -174,8 +174,7 @@ func killTwice(t *testing.T, binary string, o store.Options) {
 	}
 }
 
-// checkAttempts requires that every attempt was made at most once: a task was called for no more often than it has
-// attempts.
+// checkAttempts requires that each attempt ran at most once: a task was called at most as often as it has attempts.
 func (k *killable) checkAttempts(t *testing.T, graph graphOf, to *calledServer) {
 	t.Helper()
 	attempts, called, lost := 0, 0, 0
@@ -206,7 +205,7 @@ func (k *killable) checkAttempts(t *testing.T, graph graphOf, to *calledServer) 
 	t.Logf("%d calls in %d attempts, %d attempts were lost", called, attempts, lost)
 }
 
-// calledPath is what a task calls; "" for those that call nothing.
+// calledPath is the URL path that a task calls; "" for tasks without a call.
 func calledPath(name, path string) string {
 	var unit, copied int
 	switch name {

@@ -1,4 +1,3 @@
 // Package workflows serves agentic workflows: the catalog of workflow types, their runs, and the issues that runs find.
-// What a definition means is in package definition, what its steps do in package steps, and how runs go on in package
-// engine.
+// Package definition parses definitions, package steps has the kinds of steps, and package engine executes runs.
 package workflows

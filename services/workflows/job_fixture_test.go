@@ -19,14 +19,14 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// runWorld is a server whose store runs are written into, as the engine would.
-type runWorld struct{ *apitest.Server }
+// runFixture is a server with runs written directly into its store, as the engine would.
+type runFixture struct{ *apitest.Server }
 
-// began is when everything that is written begins.
+// began is the start time of all inserted rows.
 var began = store.Micros(time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC))
 
 // write runs fn as a deployment.
-func (w runWorld) write(t testing.TB, deploymentID int64, fn func(ctx context.Context, tx *ent.Tx) error) {
+func (w runFixture) write(t testing.TB, deploymentID int64, fn func(ctx context.Context, tx *ent.Tx) error) {
 	t.Helper()
 	if err := w.Store.Write(tenant.NewContext(t.Context(), deploymentID), fn); err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ var auditSteps = []*storev1.PlannedStep{
 }
 
 // addVersion publishes auditSteps and returns the id of the version.
-func (w runWorld) addVersion(t testing.TB, deploymentID, number int64, published bool) (id int64) {
+func (w runFixture) addVersion(t testing.TB, deploymentID, number int64, published bool) (id int64) {
 	t.Helper()
 	entry := &workflowsv1.WorkflowCatalogEntry{Name: "unit-audit", Graph: &workflowsv1.WorkflowGraph{SchemaVersion: 1, StartStep: "plan", EndStep: "done"}}
 	for i, step := range auditSteps {
@@ -75,8 +75,8 @@ func marshal(t testing.TB, m proto.Message) []byte {
 	return b
 }
 
-// addRun writes a run; change sets what differs from a submitted one.
-func (w runWorld) addRun(t testing.TB, deploymentID, versionID int64, change func(*ent.WorkflowRunCreate)) (id int64) {
+// addRun inserts a run; change sets the differences from a submitted one.
+func (w runFixture) addRun(t testing.TB, deploymentID, versionID int64, change func(*ent.WorkflowRunCreate)) (id int64) {
 	t.Helper()
 	w.write(t, deploymentID, func(ctx context.Context, tx *ent.Tx) error {
 		create := tx.WorkflowRun.Create().SetDeploymentID(deploymentID).SetWorkflow("unit-audit").SetVersionID(versionID).SetStatus("submitted").
@@ -95,8 +95,8 @@ func (w runWorld) addRun(t testing.TB, deploymentID, versionID int64, change fun
 	return id
 }
 
-// addTask writes a task with one attempt in the same state, and returns its id.
-func (w runWorld) addTask(t testing.TB, deploymentID, runID int64, step, path, status string, upstream ...int64) (id int64) {
+// addTask inserts a task with one attempt in the same state, and returns its id.
+func (w runFixture) addTask(t testing.TB, deploymentID, runID int64, step, path, status string, upstream ...int64) (id int64) {
 	t.Helper()
 	w.write(t, deploymentID, func(ctx context.Context, tx *ent.Tx) error {
 		create := tx.WorkflowTask.Create().SetDeploymentID(deploymentID).SetRunID(runID).SetStep(step).SetPath(path).SetStatus(status).
@@ -131,9 +131,9 @@ func addAttempt(tx *ent.Tx, of *ent.WorkflowTask, status string) *ent.WorkflowAt
 	return attempt
 }
 
-// addAudit writes a run of auditSteps that is in the middle of its foreach: one unit is judged, one failed, one is
-// being judged and one waits.
-func (w runWorld) addAudit(t testing.TB, deploymentID, versionID int64) int64 {
+// addAudit inserts a run of auditSteps in the middle of its foreach: one unit is judged, one failed, one is running and
+// one waits.
+func (w runFixture) addAudit(t testing.TB, deploymentID, versionID int64) int64 {
 	t.Helper()
 	run := w.addRun(t, deploymentID, versionID, func(c *ent.WorkflowRunCreate) { c.SetStatus("running").SetStartedAt(began + 1).SetRevision(9) })
 	plan := w.addTask(t, deploymentID, run, "plan", "", "succeeded")
@@ -148,18 +148,18 @@ func (w runWorld) addAudit(t testing.TB, deploymentID, versionID int64) int64 {
 	return run
 }
 
-// jobsPath is that of the runs of a deployment.
+// jobsPath is the path of a deployment's runs.
 func jobsPath(deploymentID int64, more string) string {
 	return fmt.Sprintf("/api/workflows/v1/deployments/%d/jobs%s", deploymentID, more)
 }
 
-// logged opens the server's database once more, with a log before the reader.
-func (w runWorld) logged(t testing.TB) (*store.Store, *apitest.Queries) {
+// logged opens the server's database a second time, with a query log for the reader.
+func (w runFixture) logged(t testing.TB) (*store.Store, *apitest.Queries) {
 	t.Helper()
 	return apitest.OpenRecorded(t, w.Server, func(string) bool { return true })
 }
 
-// headers takes what a handler that is called directly sends as header.
+// headers records the header of a handler that is called directly.
 type headers struct {
 	grpc.ServerTransportStream
 	sent metadata.MD

@@ -18,8 +18,8 @@ import (
 
 const defaultTasks = 500
 
-// GetWorkflowJobGraph returns where the steps of a run are, and a page of its tasks with their attempts. It takes six
-// queries whatever the run has, and one where the caller has the answer already.
+// GetWorkflowJobGraph returns the status of a run's steps and a page of its tasks with their attempts. It takes six
+// queries for any run, and one if the caller's copy is still current.
 func (s *JobReads) GetWorkflowJobGraph(ctx context.Context, r *workflowsv1.GetWorkflowJobGraphRequest) (*workflowsv1.GetWorkflowJobGraphResponse, error) {
 	run, err := readRun(ctx, s.store.Reader, r.GetJobId(), summaryColumns)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *JobReads) GetWorkflowJobGraph(ctx context.Context, r *workflowsv1.GetWo
 	if err != nil {
 		return nil, err
 	}
-	// What is read below may be newer than the revision: then the next poll gets it once more. It is never older.
+	// Data read after the revision may be newer than it; the next poll then returns it again. It is never older.
 	if known, err := etag.Unchanged(ctx, fmt.Sprintf(`W/"%d-%x"`, run.Revision, answer)); err != nil || known {
 		return &workflowsv1.GetWorkflowJobGraphResponse{}, err
 	}
@@ -67,7 +67,7 @@ func (s *JobReads) GetWorkflowJobGraph(ctx context.Context, r *workflowsv1.GetWo
 	return response, err
 }
 
-// taskNodes converts tasks with their attempts, and tells the steps which of theirs are shown.
+// taskNodes converts tasks with their attempts, and adds their ids to the steps.
 func (s *JobReads) taskNodes(ctx context.Context, run *ent.WorkflowRun, steps *stepsOfRun, tasks []*ent.WorkflowTask) ([]*workflowsv1.WorkflowTaskNode, error) {
 	if len(tasks) == 0 {
 		return nil, nil
@@ -94,7 +94,7 @@ func (s *JobReads) taskNodes(ctx context.Context, run *ent.WorkflowRun, steps *s
 	for _, attempt := range attempts {
 		node := byID[attempt.TaskID]
 		node.Attempts = append(node.Attempts, &workflowsv1.WorkflowTaskAttempt{
-			AttemptIndex: int64(attempt.Index), Status: shownStepStatus[attempt.Status], ErrorSummary: attempt.Error,
+			AttemptIndex: int64(attempt.Index), Status: stepStatuses[attempt.Status], ErrorSummary: attempt.Error,
 			StartedAt: shownTime(attempt.StartedAt), FinishedAt: shownTime(attempt.FinishedAt),
 		})
 		node.AttemptCount = int64(len(node.GetAttempts()))

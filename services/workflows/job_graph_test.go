@@ -25,7 +25,7 @@ func graphPath(deploymentID, jobID int64, query string) string {
 func TestJobGraph(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		client := workflowsv1.NewWorkflowJobsServiceClient(s.Conn)
 		version, gone := w.addVersion(t, s.DeploymentID, 1, true), w.addVersion(t, s.DeploymentID, 2, false)
 		running := w.addAudit(t, s.DeploymentID, version)
@@ -53,7 +53,7 @@ func TestJobGraph(t *testing.T) {
 	})
 }
 
-// graphAnswer is what these tests read of an answer.
+// graphAnswer holds the fields of an answer that tests compare.
 type graphAnswer struct {
 	Graph struct {
 		Steps []struct {
@@ -72,7 +72,7 @@ type graphAnswer struct {
 func TestJobGraphPages(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		run := w.addAudit(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true))
 		pages := func(query string) (tasks []string) {
 			cursor := ""
@@ -126,11 +126,11 @@ func TestJobGraphPages(t *testing.T) {
 	})
 }
 
-// Pollers that have the graph get 304 until the run changes.
+// Clients that have the current graph get 304 until the run changes.
 func TestJobGraphETag(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		run := w.addAudit(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true))
 		poll := func(query, tag string, want int) apitest.Answer {
 			t.Helper()
@@ -157,11 +157,11 @@ func TestJobGraphETag(t *testing.T) {
 	})
 }
 
-// The number of queries does not depend on the number of tasks, and a poller's is one.
+// The number of queries does not depend on the number of tasks. A poll without changes takes one.
 func TestJobGraphQueries(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		run := w.addAudit(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true))
 		st, log := w.logged(t)
 		reader, _ := st.DB()
@@ -188,7 +188,7 @@ func TestJobGraphQueries(t *testing.T) {
 		if few != 6 || len(many) != 6 {
 			t.Errorf("%d queries for a few tasks, %d for many; want 6", few, len(many))
 		}
-		for _, q := range many[2:] { // of tables that grow
+		for _, q := range many[2:] { // queries on tables that grow
 			if plan := apitest.Explain(t, st, reader, q); !strings.Contains(plan, "workflow_") || strings.Contains(plan, "SCAN workflow_") || strings.Contains(plan, "Seq Scan on workflow_tasks") || strings.Contains(plan, "Seq Scan on workflow_attempts") {
 				t.Errorf("%s:\n%s", q.Text, plan)
 			}
@@ -205,7 +205,7 @@ const manyTasksSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FR
 INSERT INTO workflow_tasks (deployment_id, run_id, step, path, fork_id, branch, value_preview, status, external, attempts, lost, cost_usd, cost_credits, created_at)
 SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) + (CASE WHEN i < 3000 THEN 0 ELSE i / 50 END), 'judge', 'units[' || (1000 + i) || ']', 0, '', '', 'succeeded', FALSE, 1, 0, 0, 0, 1 FROM n`
 
-// manyAttemptsSQL gives those tasks an attempt each, and manyForksSQL adds forks.
+// manyAttemptsSQL adds one attempt to each of those tasks, and manyForksSQL adds forks.
 const (
 	manyAttemptsSQL = `INSERT INTO workflow_attempts (deployment_id, run_id, task_id, "index", step, workflow, external, status, error, worker, not_before, cost_usd, cost_credits, created_at)
 SELECT deployment_id, run_id, id, 0, step, 'unit-audit', FALSE, 'succeeded', '', '', 0, 0, 0, 1 FROM workflow_tasks
@@ -215,7 +215,7 @@ INSERT INTO workflow_forks (deployment_id, run_id, task_id, parent_id, step, joi
 SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) + i, 100000 + i, 0, 'units', 'collect', 3, 3, 2 FROM n`
 )
 
-// analyzeRuns gives the planner statistics.
+// analyzeRuns updates the planner's statistics.
 func analyzeRuns(t testing.TB, s *apitest.Server) {
 	t.Helper()
 	_, writer := s.Store.DB()
@@ -227,7 +227,7 @@ func analyzeRuns(t testing.TB, s *apitest.Server) {
 func TestWatchJob(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		run := w.addAudit(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true))
 		client := workflowsv1.NewWorkflowJobsServiceClient(s.Conn)
 		request := &workflowsv1.WatchJobRequest{DeploymentId: s.DeploymentID, JobId: fmt.Sprint(run)}
@@ -283,7 +283,7 @@ func TestWatchJob(t *testing.T) {
 func TestWatchJobRefuses(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		rival := s.AddTenant(t, "rival")
 		run := w.addRun(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true), nil)
 		client := workflowsv1.NewWorkflowJobsServiceClient(s.Conn)

@@ -29,7 +29,7 @@ func (s *JobReads) ListWorkflowJobs(ctx context.Context, r *workflowsv1.ListWork
 	if r.GetWorkflowType() != "" {
 		query.Where(workflowrun.Workflow(r.GetWorkflowType()))
 	}
-	for word, status := range shownRunStatus {
+	for word, status := range runStatuses {
 		if status == r.GetStatus() {
 			query.Where(workflowrun.Status(word))
 		}

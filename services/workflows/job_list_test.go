@@ -17,7 +17,7 @@ import (
 func TestJobList(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		rival := s.AddTenant(t, "rival")
 		w.addRun(t, rival.DeploymentID, 1, nil)
 		project := int64(0)
@@ -92,11 +92,11 @@ func TestJobList(t *testing.T) {
 	})
 }
 
-// Every filter of the list is served by an index that has the order as well.
+// Each filter of the list uses an index that also provides the order.
 func TestJobListPlans(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		w.write(t, s.DeploymentID, func(ctx context.Context, tx *ent.Tx) error {
 			return s.Store.Exec(ctx, tx, manyRunsSQL, s.DeploymentID)
 		})

@@ -15,12 +15,12 @@ import (
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
 )
 
-// overviewColumns are those of a run that its overview shows.
+// overviewColumns are the columns of a run that its overview needs.
 var overviewColumns = append(slices.Clone(summaryColumns), workflowrun.FieldJobName, workflowrun.FieldRepoName, workflowrun.FieldPrID,
 	workflowrun.FieldRepoScmType, workflowrun.FieldCommit, workflowrun.FieldReport, workflowrun.FieldError)
 
-// GetPlatformAgenticWorkflowJobOverview returns the summary, the skeleton and the report of a run (contract operation
-// 1). It reads two rows, each by its id: those of the run and of its workflow version.
+// GetPlatformAgenticWorkflowJobOverview returns the summary, the steps and the report of a run (contract operation 1).
+// It reads two rows by id: the run and its workflow version.
 func (s *JobReads) GetPlatformAgenticWorkflowJobOverview(ctx context.Context, r *workflowsv1.GetPlatformAgenticWorkflowJobOverviewRequest) (*workflowsv1.GetPlatformAgenticWorkflowJobOverviewResponse, error) {
 	row, err := readRun(ctx, s.store.Reader, r.GetJobId(), overviewColumns)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *JobReads) GetPlatformAgenticWorkflowJobOverview(ctx context.Context, r 
 	return response, nil
 }
 
-// statusText is the status in words. It is the one place where the contract has room for the reason of a failure.
+// statusText returns the status as text. It is the only field of the contract that can carry the reason of a failure.
 func statusText(row *ent.WorkflowRun) string {
 	if row.Error == "" {
 		return row.Status
@@ -61,7 +61,7 @@ func statusText(row *ent.WorkflowRun) string {
 	return row.Status + ": " + row.Error
 }
 
-// readVersion returns the version that a run took, nil when it is gone.
+// readVersion returns the version of a run; nil if it is gone.
 func readVersion(ctx context.Context, db *ent.Client, id int64) (*ent.WorkflowVersion, error) {
 	query := db.WorkflowVersion.Query().Where(workflowversion.ID(id))
 	query.Select(workflowversion.FieldID, workflowversion.FieldPublished, workflowversion.FieldCatalogEntry, workflowversion.FieldPlan)
@@ -72,8 +72,7 @@ func readVersion(ctx context.Context, db *ent.Client, id int64) (*ent.WorkflowVe
 	return row, err
 }
 
-// stepNodes are the steps of a version in topological order, as if nothing had begun; with the plan, which they are
-// part of.
+// stepNodes returns the steps of a version in topological order, as if none had begun, and their plan.
 func stepNodes(version *ent.WorkflowVersion) ([]*workflowsv1.WorkflowStepNode, *storev1.WorkflowPlan, error) {
 	entry, plan := &workflowsv1.WorkflowCatalogEntry{}, &storev1.WorkflowPlan{}
 	if err := proto.Unmarshal(version.CatalogEntry, entry); err != nil {

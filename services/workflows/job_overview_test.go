@@ -19,7 +19,7 @@ func overviewPath(deploymentID int64, jobID any) string {
 func TestJobOverview(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		client := workflowsv1.NewWorkflowJobsServiceClient(s.Conn)
 		version, gone := w.addVersion(t, s.DeploymentID, 1, true), w.addVersion(t, s.DeploymentID, 2, false)
 		report := &workflowsv1.WorkflowReportSummary{
@@ -61,11 +61,11 @@ func TestJobOverview(t *testing.T) {
 	})
 }
 
-// Unknown runs, those of others and what is no id look the same.
+// Unknown runs, runs of other deployments and invalid ids give the same answer.
 func TestJobNotFound(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		rival := s.AddTenant(t, "rival")
 		run := w.addRun(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true), nil)
 		for _, c := range []struct {
@@ -90,12 +90,12 @@ func TestJobNotFound(t *testing.T) {
 	})
 }
 
-// The overview reads two rows by their ids and nothing else, whatever the run has.
+// The overview reads two rows by id and nothing else, for any run.
 func TestJobOverviewReadsTwoRows(t *testing.T) {
 	t.Parallel()
 	table := regexp.MustCompile("FROM [`\"](\\w+)[`\"]")
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := runWorld{s}
+		w := runFixture{s}
 		run := w.addAudit(t, s.DeploymentID, w.addVersion(t, s.DeploymentID, 1, true))
 		st, log := w.logged(t)
 		_, err := workflows.NewJobReads(st).GetPlatformAgenticWorkflowJobOverview(asDeployment(t, s.DeploymentID),
@@ -119,7 +119,7 @@ func TestJobOverviewReadsTwoRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		if st.Postgres() { // small tables are read as a whole where that is cheaper: ask for the plan of large ones
+		if st.Postgres() { // small tables are scanned when that is cheaper: explain with large tables
 			if _, err := conn.ExecContext(t.Context(), "SET enable_seqscan = off"); err != nil {
 				t.Fatal(err)
 			}

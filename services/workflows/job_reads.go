@@ -13,10 +13,10 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// graphSchema is the version of the shape of WorkflowJobGraph.
+// graphSchema is the schema version of WorkflowJobGraph.
 const graphSchema = "1"
 
-// JobReads is the service group "agentic workflows", the part that reads runs.
+// JobReads is the part of the service group "agentic workflows" that reads runs.
 type JobReads struct {
 	workflowsv1.UnimplementedWorkflowJobsServiceServer
 	store    *store.Store
@@ -28,7 +28,7 @@ func NewJobReads(st *store.Store) *JobReads {
 	return &JobReads{store: st, watchers: newWatchers(st)}
 }
 
-// summaryColumns are those of a run that its summary shows.
+// summaryColumns are the columns of a run that its summary needs.
 var summaryColumns = []string{
 	workflowrun.FieldID, workflowrun.FieldDeploymentID, workflowrun.FieldWorkflow, workflowrun.FieldStatus, workflowrun.FieldProjectID,
 	workflowrun.FieldGitRef, workflowrun.FieldStartedAt, workflowrun.FieldFinishedAt, workflowrun.FieldTotalFindings,
@@ -36,7 +36,7 @@ var summaryColumns = []string{
 	workflowrun.FieldVersionID, workflowrun.FieldRevision,
 }
 
-// readRun finds the run of an id as the API spells it, with these columns.
+// readRun finds a run by its API id, with the given columns.
 func readRun(ctx context.Context, db *ent.Client, jobID string, columns []string) (*ent.WorkflowRun, error) {
 	id, err := strconv.ParseInt(jobID, 10, 64)
 	if err != nil {
@@ -51,8 +51,8 @@ func readRun(ctx context.Context, db *ent.Client, jobID string, columns []string
 	return row, err
 }
 
-// shownRunStatus maps the words of the table to those of the API.
-var shownRunStatus = map[string]workflowsv1.PlatformWorkflowRunStatus{
+// runStatuses maps stored status words to the API's.
+var runStatuses = map[string]workflowsv1.PlatformWorkflowRunStatus{
 	"submitted": workflowsv1.PlatformWorkflowRunStatus_PLATFORM_WORKFLOW_RUN_STATUS_SUBMITTED,
 	"running":   workflowsv1.PlatformWorkflowRunStatus_PLATFORM_WORKFLOW_RUN_STATUS_RUNNING,
 	"completed": workflowsv1.PlatformWorkflowRunStatus_PLATFORM_WORKFLOW_RUN_STATUS_COMPLETED,
@@ -60,8 +60,8 @@ var shownRunStatus = map[string]workflowsv1.PlatformWorkflowRunStatus{
 	"cancelled": workflowsv1.PlatformWorkflowRunStatus_PLATFORM_WORKFLOW_RUN_STATUS_CANCELLED,
 }
 
-// shownStepStatus is shownRunStatus for tasks and attempts.
-var shownStepStatus = map[string]workflowsv1.WorkflowStepStatus{
+// stepStatuses is runStatuses for tasks and attempts.
+var stepStatuses = map[string]workflowsv1.WorkflowStepStatus{
 	"pending":   workflowsv1.WorkflowStepStatus_WORKFLOW_STEP_STATUS_PENDING,
 	"running":   workflowsv1.WorkflowStepStatus_WORKFLOW_STEP_STATUS_RUNNING,
 	"succeeded": workflowsv1.WorkflowStepStatus_WORKFLOW_STEP_STATUS_SUCCEEDED,
@@ -77,7 +77,7 @@ func hasEnded(row *ent.WorkflowRun) bool {
 // convertSummary needs the summaryColumns.
 func convertSummary(row *ent.WorkflowRun) *workflowsv1.WorkflowJobSummary {
 	return &workflowsv1.WorkflowJobSummary{
-		JobId: strconv.FormatInt(row.ID, 10), WorkflowType: row.Workflow, Status: shownRunStatus[row.Status],
+		JobId: strconv.FormatInt(row.ID, 10), WorkflowType: row.Workflow, Status: runStatuses[row.Status],
 		DeploymentId: strconv.FormatInt(row.DeploymentID, 10), RepoId: projectText(row), GitRef: row.GitRef,
 		StartedAt: shownTime(row.StartedAt), FinishedAt: shownTime(row.FinishedAt), TotalFindings: row.TotalFindings,
 		EventSource: row.EventSource, RepoUrl: row.RepoURL, TotalCostCredits: row.CostCredits, TriggerSource: row.TriggerSource,

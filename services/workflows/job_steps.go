@@ -20,14 +20,14 @@ import (
 	"github.com/palisade/palisade/services/workflows/graph"
 )
 
-// stepsOfRun are the steps of a run as they are now.
+// stepsOfRun holds the current state of the steps of a run.
 type stepsOfRun struct {
 	nodes  []*workflowsv1.WorkflowStepNode // in topological order
 	byName map[string]*workflowsv1.WorkflowStepNode
 	types  map[string]string // linear, foreach, …
 }
 
-// liveSteps reads where the steps of a run are, in three queries: its version, its tasks by step and status, and its
+// liveSteps reads the state of the steps of a run in three queries: its version, its tasks by step and status, and its
 // open forks.
 func liveSteps(ctx context.Context, db *ent.Client, run *ent.WorkflowRun) (*stepsOfRun, error) {
 	version, err := readVersion(ctx, db, run.VersionID)
@@ -65,8 +65,8 @@ const (
 	runningStep = workflowsv1.WorkflowStepStatus_WORKFLOW_STEP_STATUS_RUNNING
 )
 
-// plan takes the steps from the version, whether it is published or not. Steps that no version knows any more are those
-// that have tasks, in the order in which they began.
+// plan takes the steps from the version, published or not. If the version is gone, it takes the steps that have tasks,
+// in the order in which they began.
 func (s *stepsOfRun) plan(version *ent.WorkflowVersion, counts []taskCount, state *graph.Run) (err error) {
 	if version != nil {
 		var plan *storev1.WorkflowPlan
@@ -82,25 +82,25 @@ func (s *stepsOfRun) plan(version *ent.WorkflowVersion, counts []taskCount, stat
 		s.byName[node.GetStepId()] = node
 	}
 	for _, step := range state.Steps {
-		s.know(step.Name)
+		s.addUnknown(step.Name)
 	}
 	for _, count := range counts {
 		if _, known := s.byName[count.Step]; !known {
-			s.know(count.Step)
+			s.addUnknown(count.Step)
 			state.Steps = append(state.Steps, graph.Step{Name: count.Step})
 		}
 	}
 	return nil
 }
 
-func (s *stepsOfRun) know(name string) {
+func (s *stepsOfRun) addUnknown(name string) {
 	if s.byName[name] == nil {
 		s.byName[name] = &workflowsv1.WorkflowStepNode{StepId: name, Name: name, DisplayName: name}
 		s.nodes = append(s.nodes, s.byName[name])
 	}
 }
 
-// taskCount is what the database adds up of the tasks of one step and status.
+// taskCount is a row of the query that aggregates tasks by step and status.
 type taskCount struct {
 	Step        string        `sql:"step"`
 	Status      string        `sql:"status"`
@@ -122,7 +122,7 @@ func countTasks(ctx context.Context, db *ent.Client, runID int64) (counts []task
 	return counts, err
 }
 
-// addTo adds the numbers to those of the step.
+// addTo adds the counts to the step's totals.
 func (c taskCount) addTo(node *workflowsv1.WorkflowStepNode, all map[string]graph.Tasks) {
 	tasks := all[c.Step]
 	switch c.Status {
@@ -154,7 +154,8 @@ func (c taskCount) addTo(node *workflowsv1.WorkflowStepNode, all map[string]grap
 	}
 }
 
-// openForks reads which steps have forked and wait at their joins; many forks of a nested foreach are one row.
+// openForks reads the forks that still wait at their joins. A nested foreach may have many forks; the query returns one
+// row for all of them.
 func openForks(ctx context.Context, db *ent.Client, runID int64) ([]graph.Fork, error) {
 	var rows []struct {
 		Step      string `sql:"step"`
@@ -177,7 +178,7 @@ func openForks(ctx context.Context, db *ent.Client, runID int64) ([]graph.Fork, 
 
 func convertTask(row *ent.WorkflowTask, steps *stepsOfRun) *workflowsv1.WorkflowTaskNode {
 	node := &workflowsv1.WorkflowTaskNode{
-		TaskId: strconv.FormatInt(row.ID, 10), StepId: row.Step, DisplayName: row.Step, Status: shownStepStatus[row.Status],
+		TaskId: strconv.FormatInt(row.ID, 10), StepId: row.Step, DisplayName: row.Step, Status: stepStatuses[row.Status],
 		StartedAt: shownTime(row.StartedAt), FinishedAt: shownTime(row.FinishedAt), LogicalPath: row.Path, BranchKey: row.Branch,
 		ForeachIndex: steps.foreachIndex(row.Path), ForeachValuePreview: row.ValuePreview,
 	}
@@ -193,7 +194,7 @@ func convertTask(row *ent.WorkflowTask, steps *stepsOfRun) *workflowsv1.Workflow
 	return node
 }
 
-// foreachIndex finds the index inside the innermost foreach of a path such as units[3]/checks.sqli.
+// foreachIndex returns the index in the innermost foreach of a path such as units[3]/checks.sqli.
 func (s *stepsOfRun) foreachIndex(path string) *int64 {
 	segments := strings.Split(path, "/")
 	for _, segment := range slices.Backward(segments) {

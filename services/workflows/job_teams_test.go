@@ -19,19 +19,19 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 )
 
-// addProject makes a project with one scan and returns its id.
+// addProject creates a project with one scan and returns its id.
 func (f flow) addProject(t testing.TB, name string) int64 {
 	t.Helper()
 	f.Upload(t, name, "refs/heads/main", []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"t"}},"results":[]}]}`))
 	return f.Store.Reader.Project.Query().Where(project.Name(name)).OnlyIDX(f.System(t))
 }
 
-// addTeamMember makes a member who is in the only team of the deployment, and the projects its own.
+// addTeamMember creates a member of the deployment's only team, with the given projects.
 func (f flow) addTeamMember(t testing.TB, projects ...int64) (token string) {
 	t.Helper()
 	token = f.AddUser(t, f.Tenant, "ann@acme.test", access.RoleMember)
 	userID := f.Store.Reader.User.Query().Where(user.Email("ann@acme.test")).OnlyIDX(f.System(t))
-	runWorld(f).write(t, f.DeploymentID, func(ctx context.Context, tx *ent.Tx) error {
+	runFixture(f).write(t, f.DeploymentID, func(ctx context.Context, tx *ent.Tx) error {
 		team, err := tx.Team.Create().SetName("API").SetSlug("api").SetCreatedAt(1).SetUpdatedAt(1).Save(ctx)
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ func (f flow) addTeamMember(t testing.TB, projects ...int64) (token string) {
 	return token
 }
 
-// A run about a project of other teams, or about no single one, does not exist for who is in a team, whatever he asks.
+// For a team member, a run about another team's project or about no single project does not exist, in any request.
 func TestRunsOfTeams(t *testing.T) {
 	onEachServer(t, func(t *testing.T, f flow) {
 		web, api := f.addProject(t, "acme/web"), f.addProject(t, "acme/api")
@@ -54,7 +54,7 @@ func TestRunsOfTeams(t *testing.T) {
 		f.publish(t, waiting)
 		f.publish(t, strings.NewReplacer("waiting", "everywhere", "repository", "deployment").Replace(waiting))
 		hidden := []string{f.trigger(t, fmt.Sprintf(`{"workflowType":"waiting","repoId":"%d"}`, web)), f.trigger(t, `{"workflowType":"everywhere"}`)}
-		for range 25 { // more than one look for a task takes into account
+		for range 25 { // more than one claim considers
 			f.trigger(t, fmt.Sprintf(`{"workflowType":"waiting","repoId":"%d"}`, web))
 		}
 		own := f.trigger(t, fmt.Sprintf(`{"workflowType":"waiting","repoId":"%d"}`, api))
@@ -75,7 +75,7 @@ func TestRunsOfTeams(t *testing.T) {
 	})
 }
 
-// checkHidden requires that a run is to a caller as one that does not exist.
+// checkHidden requires that a caller gets the same answers for a run as for a missing run.
 func (f flow) checkHidden(t *testing.T, token, job string) {
 	t.Helper()
 	for _, call := range []struct {
@@ -83,7 +83,7 @@ func (f flow) checkHidden(t *testing.T, token, job string) {
 		want         int
 	}{
 		{http.MethodGet, "/overview", 404}, {http.MethodGet, "/graph", 404}, {http.MethodGet, "/graph?limit=1&stepId=end", 404},
-		{http.MethodPost, "/cancel", 403}, {http.MethodPost, "/retry", 403}, // for administrators, whatever the run
+		{http.MethodPost, "/cancel", 403}, {http.MethodPost, "/retry", 403}, // for administrators only, for any run
 	} {
 		body := ""
 		if call.method == http.MethodPost {
@@ -106,7 +106,7 @@ func (f flow) checkHidden(t *testing.T, token, job string) {
 	}
 }
 
-// checkHiddenTasks requires that a caller gets only the tasks of one run, and nothing of the tasks of others.
+// checkHiddenTasks requires that a caller gets only the tasks of one run, and cannot use tasks of other runs.
 func (f flow) checkHiddenTasks(t *testing.T, token, own string) {
 	t.Helper()
 	foreign, some := f.claim(t, `{"waitSeconds":30}`)

@@ -16,18 +16,18 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Limits of watching.
+// Limits of streams.
 const (
 	watchPoll      = 500 * time.Millisecond
 	watchHeartbeat = 15 * time.Second
-	// watchLength bounds a stream, so that a credential that was revoked does not go on reading.
+	// watchLength limits a stream, so that a revoked credential does not keep reading.
 	watchLength = time.Hour
-	// maxWatches is how many streams a node serves to all, maxWatchesEach to one deployment.
-	maxWatches     = 1000
-	maxWatchesEach = 200
+	// maxWatches is the maximum number of streams of a node, maxWatchesPerDeployment of one deployment.
+	maxWatches              = 1000
+	maxWatchesPerDeployment = 200
 )
 
-// WatchJob sends where the steps of a run are until it ends.
+// WatchJob streams the status of a run's steps until the run ends.
 func (s *JobReads) WatchJob(r *workflowsv1.WatchJobRequest, stream grpc.ServerStreamingServer[workflowsv1.WatchJobResponse]) error {
 	ctx, cancel := context.WithTimeoutCause(stream.Context(), watchLength, errWatchedLong)
 	defer cancel()
@@ -45,26 +45,26 @@ func (s *JobReads) WatchJob(r *workflowsv1.WatchJobRequest, stream grpc.ServerSt
 
 var errWatchedLong = apierr.Unavailable(nil, "the stream has lasted for %v: connect again", watchLength)
 
-// watchKey is a run.
+// watchKey identifies a run.
 type watchKey struct{ deploymentID, runID int64 }
 
-// watchers share one reader of a run among all streams about it.
+// watchers share one reader of a run among all its streams.
 type watchers struct {
 	store     *store.Store
 	poll      time.Duration
 	heartbeat time.Duration
 
-	mu      sync.Mutex
-	open    map[watchKey]*watchedRun
-	streams int
-	each    map[int64]int // streams by deployment
+	mu            sync.Mutex
+	open          map[watchKey]*watchedRun
+	streams       int
+	perDeployment map[int64]int // streams by deployment
 }
 
 func newWatchers(st *store.Store) *watchers {
-	return &watchers{store: st, poll: watchPoll, heartbeat: watchHeartbeat, open: map[watchKey]*watchedRun{}, each: map[int64]int{}}
+	return &watchers{store: st, poll: watchPoll, heartbeat: watchHeartbeat, open: map[watchKey]*watchedRun{}, perDeployment: map[int64]int{}}
 }
 
-// watchedRun is a run that at least one stream watches.
+// watchedRun is a run with at least one stream.
 type watchedRun struct {
 	key     watchKey
 	streams int // guarded by the mutex of the watchers
@@ -75,7 +75,7 @@ type watchedRun struct {
 	changed chan struct{} // closed when state is replaced
 }
 
-// runState is what was read last; it does not change.
+// runState is the last state read. It is immutable.
 type runState struct {
 	summary  *workflowsv1.WorkflowJobSummary
 	steps    []*workflowsv1.WorkflowStepNode
@@ -84,11 +84,11 @@ type runState struct {
 	err      error
 }
 
-// join begins to read the run unless another stream does already.
+// join adds a stream and starts the reader of the run if there is none.
 func (w *watchers) join(key watchKey) (*watchedRun, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.streams >= maxWatches || w.each[key.deploymentID] >= maxWatchesEach {
+	if w.streams >= maxWatches || w.perDeployment[key.deploymentID] >= maxWatchesPerDeployment {
 		return nil, apierr.RateLimited(w.heartbeat)
 	}
 	watched := w.open[key]
@@ -100,17 +100,17 @@ func (w *watchers) join(key watchKey) (*watchedRun, error) {
 	}
 	watched.streams++
 	w.streams++
-	w.each[key.deploymentID]++
+	w.perDeployment[key.deploymentID]++
 	return watched, nil
 }
 
-// leave ends the reading when no other stream is left.
+// leave removes a stream and stops the reader after the last one.
 func (w *watchers) leave(watched *watchedRun) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.streams--
-	if w.each[watched.key.deploymentID]--; w.each[watched.key.deploymentID] == 0 {
-		delete(w.each, watched.key.deploymentID)
+	if w.perDeployment[watched.key.deploymentID]--; w.perDeployment[watched.key.deploymentID] == 0 {
+		delete(w.perDeployment, watched.key.deploymentID)
 	}
 	if watched.streams--; watched.streams == 0 {
 		watched.stop()
@@ -118,14 +118,14 @@ func (w *watchers) leave(watched *watchedRun) {
 	}
 }
 
-// forget makes the next stream about the run begin anew.
+// forget removes the run, so that the next stream starts a new reader.
 func (w *watchers) forget(watched *watchedRun) {
 	if w.open[watched.key] == watched {
 		delete(w.open, watched.key)
 	}
 }
 
-// read polls the revision of a run, and the steps when it has grown, until the run ends or nobody watches.
+// read polls the revision of a run, and reads the steps when it has grown, until the run ends or no stream is left.
 func (w *watchers) read(ctx context.Context, watched *watchedRun) {
 	tick := time.NewTicker(w.poll)
 	defer tick.Stop()
@@ -156,7 +156,7 @@ func (w *watchers) read(ctx context.Context, watched *watchedRun) {
 	}
 }
 
-// stateAfter returns nil when the run is as it was at the revision.
+// stateAfter returns nil if the run is still at the revision.
 func (w *watchers) stateAfter(ctx context.Context, runID, revision int64) (*runState, error) {
 	query := w.store.Reader.WorkflowRun.Query().Where(workflowrun.ID(runID))
 	query.Select(summaryColumns...)
@@ -188,7 +188,7 @@ func (w *watchedRun) now() (*runState, <-chan struct{}) {
 	return w.state, w.changed
 }
 
-// send passes on each state that is new to the stream: what is missed while the client reads slowly is in the next.
+// send sends each new state. If the client reads slowly, the next message contains the skipped changes.
 func (w *watchedRun) send(ctx context.Context, send func(*workflowsv1.WatchJobResponse) error, heartbeat time.Duration) error {
 	beat := time.NewTimer(heartbeat)
 	defer beat.Stop()
@@ -223,7 +223,7 @@ func (w *watchedRun) send(ctx context.Context, send func(*workflowsv1.WatchJobRe
 	}
 }
 
-// since returns what differs from an earlier state; everything when there is none.
+// since returns the difference from an earlier state; everything if that is nil.
 func (s *runState) since(earlier *runState) *workflowsv1.WatchJobResponse {
 	response := &workflowsv1.WatchJobResponse{Summary: s.summary, Revision: s.revision}
 	known := map[string]*workflowsv1.WorkflowStepNode{}

@@ -16,7 +16,7 @@ func stateOf(revision int64, ended bool, steps ...*workflowsv1.WorkflowStepNode)
 	return &runState{summary: &workflowsv1.WorkflowJobSummary{JobId: "1"}, steps: steps, revision: revision, ended: ended}
 }
 
-// A stream gets all steps at first, then those that changed, a heartbeat when nothing does, and ends with the run.
+// A stream sends all steps first, then changed steps, heartbeats while nothing changes, and ends with the run.
 func TestWatchSends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plan := &workflowsv1.WorkflowStepNode{StepId: "plan", TaskCount: 1}
@@ -26,7 +26,7 @@ func TestWatchSends(t *testing.T) {
 		go func() {
 			ended <- run.send(t.Context(), func(r *workflowsv1.WatchJobResponse) error { sent = append(sent, r); return nil }, 15*time.Second)
 		}()
-		time.Sleep(20 * time.Second) // nothing is known yet: no heartbeat either
+		time.Sleep(20 * time.Second) // no state was read yet, so there is no heartbeat
 		run.publish(stateOf(1, false, plan, &workflowsv1.WorkflowStepNode{StepId: "done"}))
 		synctest.Wait()
 		time.Sleep(31 * time.Second)
@@ -69,7 +69,7 @@ func TestWatchEnds(t *testing.T) {
 func TestWatchLimits(t *testing.T) {
 	key := watchKey{deploymentID: 1, runID: 2}
 	w := newWatchers(nil)
-	w.each[1] = maxWatchesEach
+	w.perDeployment[1] = maxWatchesPerDeployment
 	if _, err := w.join(key); !apierr.Is(err, errorsv1.Reason_REASON_RATE_LIMITED) {
 		t.Errorf("of one deployment: %v", err)
 	}
@@ -78,14 +78,14 @@ func TestWatchLimits(t *testing.T) {
 	if _, err := w.join(key); !apierr.Is(err, errorsv1.Reason_REASON_RATE_LIMITED) {
 		t.Errorf("of all: %v", err)
 	}
-	// The last stream that leaves ends the reading.
+	// The reader stops with the last stream.
 	stopped := false
 	run := &watchedRun{key: key, streams: 2, stop: func() { stopped = true }}
-	w.open[key], w.streams, w.each[1] = run, 2, 2
+	w.open[key], w.streams, w.perDeployment[1] = run, 2, 2
 	if w.leave(run); stopped || w.open[key] != run {
 		t.Error("the first one that leaves ends the reading of the other")
 	}
-	if w.leave(run); !stopped || len(w.open) != 0 || w.streams != 0 || len(w.each) != 0 {
+	if w.leave(run); !stopped || len(w.open) != 0 || w.streams != 0 || len(w.perDeployment) != 0 {
 		t.Errorf("something is left: %v", w)
 	}
 }

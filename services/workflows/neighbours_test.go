@@ -56,10 +56,10 @@ func (f flow) waitingJobs(t testing.TB, run int64) (n int) {
 	return n
 }
 
-// The large run of one deployment keeps no other deployment waiting, and leaves nothing behind when it is cancelled.
+// A large run of one deployment does not delay other deployments, and leaves nothing behind when it is canceled.
 func TestLargeRunBesideAnotherDeployment(t *testing.T) {
 	onEachServer(t, func(t *testing.T, f flow) {
-		const others = 150 // attempts of the large run while both steps of the small one wait and run; of 40,000
+		const others = 150 // maximum attempts of the large run (of 40,000) while both steps of the small run wait and run
 		f.publish(t, grid)
 		neighbour := f.as(f.AddTenant(t, "neighbour"))
 		neighbour.publish(t, greeting)
@@ -101,7 +101,7 @@ func TestLargeRunBesideAnotherDeployment(t *testing.T) {
 	})
 }
 
-// A run of 27 million steps fails as soon as that is known, says why, and is quick to look at.
+// A run of 27 million steps fails as soon as its size is known, gives the reason, and is quick to read.
 func TestRunThatIsTooLarge(t *testing.T) {
 	onEachServer(t, func(t *testing.T, f flow) {
 		f.publish(t, cube)

@@ -24,13 +24,13 @@ import (
 	"github.com/palisade/palisade/services/workflows/engine"
 )
 
-// runAuditKind names runs in the audit trail.
+// runAuditKind is the object kind of runs in the audit trail.
 const runAuditKind = "workflow_run"
 
 // repositoryTarget is the target type of workflows that work on one repository.
 const repositoryTarget = "repository"
 
-// Runs is the service group "agentic workflows", the part that starts and ends runs.
+// Runs is the part of the service group "agentic workflows" that starts and ends runs.
 type Runs struct {
 	workflowsv1.UnimplementedWorkflowRunsServiceServer
 	store   *store.Store
@@ -39,7 +39,7 @@ type Runs struct {
 	current func(ctx context.Context, name string) (*ent.WorkflowVersion, error)
 }
 
-// NewRuns starts runs of the versions that current names: those that are published under a name and enabled.
+// NewRuns starts runs of the versions that current returns: published and enabled ones.
 func NewRuns(
 	st *store.Store, queue *jobs.Jobs, e *engine.Engine, current func(ctx context.Context, name string) (*ent.WorkflowVersion, error),
 ) *Runs {
@@ -48,7 +48,7 @@ func NewRuns(
 
 // TriggerWorkflowJob starts a run.
 func (s *Runs) TriggerWorkflowJob(ctx context.Context, r *workflowsv1.TriggerWorkflowJobRequest) (*workflowsv1.TriggerWorkflowJobResponse, error) {
-	if row, err := s.again(ctx, r); err != nil || row != nil {
+	if row, err := s.findPrevious(ctx, r); err != nil || row != nil {
 		return triggered(row), err
 	}
 	version, err := s.current(ctx, r.GetWorkflowType())
@@ -76,14 +76,14 @@ func (s *Runs) TriggerWorkflowJob(ctx context.Context, r *workflowsv1.TriggerWor
 		if key := r.GetIdempotencyKey(); key != "" {
 			create.SetIdempotencyKey(key).SetRequestedRef(r.GetGitRef())
 		}
-		if err := about(ctx, tx, create, r, entry.GetTargetType()); err != nil {
+		if err := setProject(ctx, tx, create, r, entry.GetTargetType()); err != nil {
 			return err
 		}
 		row, err = s.begin(ctx, tx, create)
 		return err
 	})
-	if ent.IsConstraintError(err) && r.GetIdempotencyKey() != "" { // a call with the same key was faster
-		row, err = s.again(ctx, r)
+	if ent.IsConstraintError(err) && r.GetIdempotencyKey() != "" { // a concurrent request with the same key won
+		row, err = s.findPrevious(ctx, r)
 	}
 	if err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func checkedInputs(entry *workflowsv1.WorkflowCatalogEntry, r *workflowsv1.Trigg
 	return json.Marshal(inputs)
 }
 
-// about copies what a run shows of its project.
-func about(ctx context.Context, tx *ent.Tx, create *ent.WorkflowRunCreate, r *workflowsv1.TriggerWorkflowJobRequest, target string) error {
+// setProject copies the project data that a run shows.
+func setProject(ctx context.Context, tx *ent.Tx, create *ent.WorkflowRunCreate, r *workflowsv1.TriggerWorkflowJobRequest, target string) error {
 	if r.GetRepoId() == 0 {
 		if target == repositoryTarget {
 			return apierr.InvalidArgument("repoId", "repoId is required: workflow %q works on a repository", r.GetWorkflowType())
@@ -156,8 +156,8 @@ func (s *Runs) begin(ctx context.Context, tx *ent.Tx, create *ent.WorkflowRunCre
 	return row, nil
 }
 
-// sources says through what a run was started, and whether by a person: the command line and users are, tokens of
-// pipelines are not.
+// sources returns the event and the trigger of a run. The trigger is "manual" for users and the command line, and
+// "automation" for tokens of pipelines.
 func sources(ctx context.Context, caller *access.Principal) (event, trigger string) {
 	event, trigger = "api", "automation"
 	md, _ := metadata.FromIncomingContext(ctx)
@@ -196,7 +196,7 @@ func (s *Runs) CancelWorkflowJob(ctx context.Context, r *workflowsv1.CancelWorkf
 	return &workflowsv1.CancelWorkflowJobResponse{Summary: convertSummary(after)}, nil
 }
 
-// RetryWorkflowJob starts a run again that has ended: as a new one with the same inputs and version.
+// RetryWorkflowJob retries a run that has ended, as a new run with the same inputs and version.
 func (s *Runs) RetryWorkflowJob(ctx context.Context, r *workflowsv1.RetryWorkflowJobRequest) (*workflowsv1.RetryWorkflowJobResponse, error) {
 	var row *ent.WorkflowRun
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -211,7 +211,7 @@ func (s *Runs) RetryWorkflowJob(ctx context.Context, r *workflowsv1.RetryWorkflo
 		if engine.Active(old) {
 			return apierr.FailedPrecondition("job %s has not ended: it is %s; cancel it first", strconv.FormatInt(old.ID, 10), old.Status)
 		}
-		if err := stillThere(ctx, tx, old); err != nil {
+		if err := requireAvailable(ctx, tx, old); err != nil {
 			return err
 		}
 		row, err = s.begin(ctx, tx, tx.WorkflowRun.Create().SetWorkflow(old.Workflow).SetVersionID(old.VersionID).SetNillableProjectID(old.ProjectID).
@@ -225,9 +225,9 @@ func (s *Runs) RetryWorkflowJob(ctx context.Context, r *workflowsv1.RetryWorkflo
 	return &workflowsv1.RetryWorkflowJobResponse{Summary: convertSummary(row)}, nil
 }
 
-// stillThere refuses what was deleted or disabled since: a second try must not bring back a workflow that was
-// withdrawn, nor work on a project that is gone.
-func stillThere(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun) error {
+// requireAvailable rejects a retry if the workflow was deleted or disabled, or the project deleted, since the first
+// run.
+func requireAvailable(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun) error {
 	row, err := tx.Workflow.Query().Where(workflow.Name(run.Workflow)).Only(ctx)
 	if err != nil && !ent.IsNotFound(err) {
 		return err

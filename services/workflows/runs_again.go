@@ -17,12 +17,12 @@ import (
 	"github.com/palisade/palisade/services/workflows/definition"
 )
 
-// maxInputName is how long names of inputs are, in bytes.
+// maxInputName is the maximum length of an input's name, in bytes.
 const maxInputName = 63
 
-// again finds the run that an earlier call with the same key started; nil without one. A call that asks for anything
-// else is refused: its caller would take the first run for its own.
-func (s *Runs) again(ctx context.Context, r *workflowsv1.TriggerWorkflowJobRequest) (*ent.WorkflowRun, error) {
+// findPrevious returns the run that an earlier request with the same idempotency key started; nil if there is none. It
+// rejects a request with the same key and other content, because the caller would take the first run for its own.
+func (s *Runs) findPrevious(ctx context.Context, r *workflowsv1.TriggerWorkflowJobRequest) (*ent.WorkflowRun, error) {
 	if r.GetIdempotencyKey() == "" {
 		return nil, nil
 	}
@@ -33,7 +33,7 @@ func (s *Runs) again(ctx context.Context, r *workflowsv1.TriggerWorkflowJobReque
 	if err != nil {
 		return nil, err
 	}
-	field, err := s.otherField(ctx, row, r)
+	field, err := s.changedField(ctx, row, r)
 	if err == nil && field != "" {
 		err = apierr.Conflict("idempotencyKey was used already, for job %d of workflow %q, and this request has another %s: "+
 			"repeat the first request as it was to get that job, or use another key", row.ID, row.Workflow, field)
@@ -44,9 +44,9 @@ func (s *Runs) again(ctx context.Context, r *workflowsv1.TriggerWorkflowJobReque
 	return row, nil
 }
 
-// otherField names the first field in which a request differs from the one that started a run; "" when it asks for the
-// same. A default that is written out is the same.
-func (s *Runs) otherField(ctx context.Context, row *ent.WorkflowRun, r *workflowsv1.TriggerWorkflowJobRequest) (string, error) {
+// changedField returns the first field in which a request differs from the request that started a run; "" if they are
+// equal. An explicit default equals an absent value.
+func (s *Runs) changedField(ctx context.Context, row *ent.WorkflowRun, r *workflowsv1.TriggerWorkflowJobRequest) (string, error) {
 	project := int64(0)
 	if row.ProjectID != nil {
 		project = *row.ProjectID
@@ -73,11 +73,11 @@ func (s *Runs) otherField(ctx context.Context, row *ent.WorkflowRun, r *workflow
 	if row.BudgetCredits != budget {
 		return "budgetCredits", nil
 	}
-	return s.otherInput(ctx, row, r)
+	return s.changedInput(ctx, row, r)
 }
 
-// sameRef compares what was asked for, not what it stood for: the primary branch may be another one by now. Of runs
-// that are older than this rule it is not known whether they were given their ref.
+// sameRef compares the requested refs, not the refs they resolved to: the primary branch may have changed since. Runs
+// older than this rule do not record whether a ref was requested.
 func sameRef(row *ent.WorkflowRun, given string) bool {
 	if row.RequestedRef != nil {
 		return *row.RequestedRef == given
@@ -85,9 +85,9 @@ func sameRef(row *ent.WorkflowRun, given string) bool {
 	return given == "" || given == row.GitRef
 }
 
-// otherInput names the first input in which a request differs from a run, by the defaults of the version that the run
-// has.
-func (s *Runs) otherInput(ctx context.Context, row *ent.WorkflowRun, r *workflowsv1.TriggerWorkflowJobRequest) (string, error) {
+// changedInput returns the first input in which a request differs from a run. Absent inputs get the defaults of the
+// run's workflow version.
+func (s *Runs) changedInput(ctx context.Context, row *ent.WorkflowRun, r *workflowsv1.TriggerWorkflowJobRequest) (string, error) {
 	version, err := readVersion(ctx, s.store.Reader, row.VersionID)
 	if err != nil {
 		return "", err
@@ -109,7 +109,7 @@ func (s *Runs) otherInput(ctx context.Context, row *ent.WorkflowRun, r *workflow
 		before, was := first[name]
 		now, is := given[name]
 		if was != is || !reflect.DeepEqual(before, now) {
-			if len(name) > maxInputName { // it is no input's
+			if len(name) > maxInputName { // too long for an input name
 				return "inputs", nil
 			}
 			return "inputs." + name, nil

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A run goes on when its workflow is taken out of the catalog meanwhile, and is still shown; but nobody starts it
-// again, as nobody starts a workflow that is disabled.
+// A run continues and stays visible if its workflow is deleted meanwhile. It cannot be retried, and neither can a run
+// of a disabled workflow.
 func TestRunOfDeletedWorkflow(t *testing.T) {
 	onEachServer(t, func(t *testing.T, f flow) {
 		f.publish(t, strings.Replace(waiting, "repository", "deployment", 1))
@@ -35,7 +35,7 @@ func TestRunOfDeletedWorkflow(t *testing.T) {
 		if body := retry(400); !strings.Contains(body, `job 1 is a run of workflow \"waiting\", which does not exist any more`) {
 			t.Errorf("retry: %s", body)
 		}
-		// Another one of the same name is another workflow.
+		// A new workflow with the same name is another workflow.
 		f.publish(t, strings.Replace(waiting, "repository", "deployment", 1)+"# again\n")
 		retry(400)
 

@@ -13,13 +13,13 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// runPatience is for a busy machine: no run of these tests needs a tenth of it when all is well.
-const runPatience = 10 * time.Minute
+// runTimeout is the test timeout. Runs normally need less than a tenth of it.
+const runTimeout = 10 * time.Minute
 
 // flow calls the API as the first administrator.
 type flow struct{ *apitest.Server }
 
-// onEachServer runs a test on both databases; steps may call this machine.
+// onEachServer runs a test on both databases. Steps may call the loopback interface.
 func onEachServer(t *testing.T, test func(t *testing.T, f flow)) {
 	t.Helper()
 	t.Parallel()
@@ -28,7 +28,7 @@ func onEachServer(t *testing.T, test func(t *testing.T, f flow)) {
 	})
 }
 
-// as is the same server seen from another deployment.
+// as returns the same server as seen by another deployment.
 func (f flow) as(tenant apitest.Tenant) flow {
 	server := *f.Server
 	server.Tenant = tenant
@@ -39,7 +39,7 @@ func (f flow) path(more string) string {
 	return fmt.Sprintf("/api/workflows/v1/deployments/%d%s", f.DeploymentID, more)
 }
 
-// do requires a status and returns the body.
+// do sends a request, requires a status and returns the body.
 func (f flow) do(t testing.TB, method, path, body string, want int) string {
 	t.Helper()
 	return f.Body(t, f.Token, method, path, body, want)
@@ -55,7 +55,7 @@ func (f flow) publish(t testing.TB, definition string) {
 	f.do(t, http.MethodPut, f.path("/registry"), string(body), http.StatusOK)
 }
 
-// summaryOf is a run as the API shows it.
+// summaryOf is a run in the API's form.
 type summaryOf struct {
 	JobID            string `json:"jobId"`
 	Status           string
@@ -77,7 +77,7 @@ func (f flow) trigger(t testing.TB, body string) string {
 	return answer.Summary.JobID
 }
 
-// graphOf is what the tests look at of a run's graph.
+// graphOf holds the fields of a run's graph that tests compare.
 type graphOf struct {
 	Steps []struct{ Name, Status string }
 	Tasks []struct {
@@ -89,7 +89,7 @@ type graphOf struct {
 	}
 }
 
-// places are the tasks as "step path status", sorted.
+// places returns the tasks as "step path status", sorted.
 func (g graphOf) places() []string {
 	var out []string
 	for _, task := range g.Tasks {
@@ -133,7 +133,7 @@ func (f flow) ended(t testing.TB, job, want string) {
 
 func soon(t testing.TB, what string, yes func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(runPatience); !yes(); {
+	for deadline := time.Now().Add(runTimeout); !yes(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("it did not happen: %s", what)
 		}

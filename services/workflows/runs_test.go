@@ -61,7 +61,7 @@ func TestTrigger(t *testing.T) {
 	})
 }
 
-// What a run is about is copied from its project.
+// A run copies the repository data of its project.
 func TestTriggerOnRepository(t *testing.T) {
 	onEachServer(t, func(t *testing.T, f flow) {
 		f.publish(t, waiting)
@@ -142,7 +142,7 @@ func TestIdempotencyKey(t *testing.T) {
 	})
 }
 
-// The same key with any other request would give its caller a run that is not its own.
+// A key with another request is rejected: otherwise the caller would get a run of another request.
 func TestIdempotencyKeyWithAnotherRequest(t *testing.T) {
 	onEachServer(t, func(t *testing.T, f flow) {
 		f.publish(t, greeting+"budgetCredits: 50\n")
@@ -150,7 +150,7 @@ func TestIdempotencyKeyWithAnotherRequest(t *testing.T) {
 		f.Upload(t, "acme/web", "refs/heads/main", []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"t"}},"results":[]}]}`))
 		const first = `"workflowType":"greeting","inputs":{"who":"you"},"repoId":"1","prId":"7","jobName":"nightly","idempotencyKey":"k"`
 		job := f.trigger(t, "{"+first+"}")
-		// A version that came later changes neither what the request was, nor what it is compared with.
+		// A later version does not change the comparison with the first request.
 		f.publish(t, strings.Replace(greeting, "default: 2", "default: 9", 1)+"budgetCredits: 60\n")
 		for _, same := range []string{first, strings.Replace(first, `"who"`, `"times":2,"who"`, 1), first + `,"budgetCredits":50`} {
 			if again := f.trigger(t, "{"+same+"}"); again != job {
@@ -219,7 +219,7 @@ func TestCancelAndRetry(t *testing.T) {
 	})
 }
 
-// The kind "http" works through the real server: it is tried again when the other side fails.
+// The kind "http" works through the real server: a failed request is retried.
 func TestRunCallsOut(t *testing.T) {
 	onEachServer(t, func(t *testing.T, f flow) {
 		var calls atomic.Int32

@@ -20,10 +20,10 @@ import (
 	"github.com/palisade/palisade/services/workflows/engine"
 )
 
-// defaultLease is how long a claim holds when the caller does not say, in seconds.
+// defaultLease is the default lease of a claim, in seconds.
 const defaultLease = 60
 
-// Tasks is the service group "agentic workflows", the part that internal services do external steps through.
+// Tasks is the part of the service group "agentic workflows" through which internal services run external steps.
 type Tasks struct {
 	workflowsv1.UnimplementedWorkflowTasksServiceServer
 	store  *store.Store
@@ -37,8 +37,8 @@ func NewTasks(st *store.Store, queue *jobs.Jobs, e *engine.Engine, log *slog.Log
 	return &Tasks{store: st, jobs: queue, engine: e, log: log}
 }
 
-// limit lets who is no administrator do only tasks of runs about projects that he may triage. The permission to upload
-// alone does not say that, because who uploads reads nothing: here he gets what the run knows of the project.
+// limit restricts callers that are not administrators to runs about projects they may triage. The upload permission
+// alone is not enough: it grants no read access, and a task contains project data.
 func (s *Tasks) limit(ctx context.Context) (context.Context, error) {
 	grant, ok := access.GrantFromContext(ctx)
 	caller, known := access.FromContext(ctx)
@@ -82,7 +82,7 @@ func (s *Tasks) ClaimWorkflowTask(ctx context.Context, r *workflowsv1.ClaimWorkf
 	return &workflowsv1.ClaimWorkflowTaskResponse{Task: task}, nil
 }
 
-// jsonValue turns a value into protobuf's form of it, which knows fewer types of Go.
+// jsonValue converts a value to protobuf's form, which supports fewer Go types.
 func jsonValue(value any) (*structpb.Value, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -99,7 +99,7 @@ func leaseOf(seconds *int32) time.Duration {
 	return time.Duration(*seconds) * time.Second
 }
 
-// HeartbeatWorkflowTask keeps a claim.
+// HeartbeatWorkflowTask renews a claim.
 func (s *Tasks) HeartbeatWorkflowTask(ctx context.Context, r *workflowsv1.HeartbeatWorkflowTaskRequest) (*workflowsv1.HeartbeatWorkflowTaskResponse, error) {
 	ctx, err := s.limit(ctx)
 	if err != nil {

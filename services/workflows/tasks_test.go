@@ -30,7 +30,7 @@ steps:
   - {name: end, with: {output: "${{ steps.all.output }}"}}
 `
 
-// claimOf is a claimed task as the API shows it.
+// claimOf is a claimed task in the API's form.
 type claimOf struct {
 	TaskID       string `json:"taskId"`
 	ClaimToken   string
@@ -41,10 +41,10 @@ type claimOf struct {
 	Payload      struct{ N int }
 }
 
-// claim takes a task; false without one.
+// claim claims a task; false if there is none.
 func (f flow) claim(t testing.TB, body string) (claimOf, bool) {
 	t.Helper()
-	for deadline := time.Now().Add(runPatience); ; {
+	for deadline := time.Now().Add(runTimeout); ; {
 		var answer struct{ Task *claimOf }
 		if err := json.Unmarshal([]byte(f.do(t, http.MethodPost, f.path("/tasks/claim"), body, http.StatusOK)), &answer); err != nil {
 			t.Fatal(err)
@@ -120,7 +120,7 @@ func TestExternalTasks(t *testing.T) {
 	})
 }
 
-// A claim that is not the caller's, or is not any more, is worth nothing.
+// A claim of another caller, or an expired one, is rejected.
 func TestClaimsAreRefused(t *testing.T) {
 	onEachServer(t, func(t *testing.T, f flow) {
 		f.publish(t, strings.Replace(outside, "[1, 2, 3, 4, 5, 6]", "[1]", 1))
@@ -143,7 +143,7 @@ func TestClaimsAreRefused(t *testing.T) {
 			f.do(t, http.MethodPost, f.path("/tasks/claim"), bad, 400)
 		}
 
-		// A worker that is not heard of loses its claim to another one.
+		// A worker without heartbeats loses its claim to another worker.
 		f.expire(t)
 		f.do(t, http.MethodPost, f.path("/tasks/"+claim.TaskID+"/heartbeat"), claim.body(""), 400)
 		next, some := f.claim(t, `{"waitSeconds":30}`)
@@ -161,7 +161,7 @@ func TestClaimsAreRefused(t *testing.T) {
 	})
 }
 
-// expire lets every lease be over.
+// expire lets all leases expire.
 func (f flow) expire(t testing.TB) {
 	t.Helper()
 	err := f.Store.Write(f.System(t), func(ctx context.Context, tx *ent.Tx) error {
@@ -172,7 +172,7 @@ func (f flow) expire(t testing.TB) {
 	}
 }
 
-// Internal services speak gRPC; a failure for good ends the run.
+// Internal services use gRPC; a permanent failure ends the run.
 func TestExternalOverGRPC(t *testing.T) {
 	onEachServer(t, func(t *testing.T, f flow) {
 		f.publish(t, strings.Replace(outside, "[1, 2, 3, 4, 5, 6]", "[1]", 1))
@@ -212,7 +212,7 @@ func TestExternalOverGRPC(t *testing.T) {
 	})
 }
 
-// Calls with one claim come one after the other: none of them finds the name taken.
+// Concurrent calls with one claim are serialized: none of them gets a duplicate name error.
 func TestArtifactsAtOnce(t *testing.T) {
 	onEachServer(t, func(t *testing.T, f flow) {
 		f.publish(t, strings.Replace(outside, "[1, 2, 3, 4, 5, 6]", "[1]", 1))

@@ -1,4 +1,5 @@
-// Package memory says which memories count for a finding, and which of them go into a prompt. It has no database in it.
+// Package memory decides which memories apply to a finding, and which ones go into a prompt. It does not use the
+// database.
 package memory
 
 import (
@@ -9,32 +10,32 @@ import (
 	"github.com/palisade/palisade/ent"
 )
 
-// Stages of a memory, as the table has them.
+// Stages of a memory, as stored.
 const (
 	Live      = "live"
 	Suggested = "suggested"
 	Deleted   = "deleted"
 )
 
-// What a memory is for.
+// Contexts of a memory.
 const (
 	Triage   = "TRIAGE"
 	Guidance = "GUIDANCE"
 )
 
-// Facts are what a memory's scope is compared with.
+// Facts are the properties of a finding that scopes are compared with.
 type Facts struct {
 	RuleID, ProjectID int64
 	// ProjectTagIDs are the tags of the project.
 	ProjectTagIDs []int64
-	// Path is that of the file, relative to the root of the repository.
+	// Path is the file's path, relative to the repository root.
 	Path string
-	// VulnerabilityClasses are those of the rule.
+	// VulnerabilityClasses are the rule's classes.
 	VulnerabilityClasses []string
 }
 
-// InScope reports whether a memory is about the finding: all that it names must be true of it. Deleted memories are
-// about nothing; the stage does not matter otherwise. The filter memoryIdInScope says the same in SQL
+// InScope reports whether a memory applies to the finding: all conditions of its scope must hold. Deleted memories
+// never apply; other stages do not matter. The filter memoryIdInScope is the same in SQL
 // (services/findings/issuefilter).
 func InScope(m *ent.AiMemory, f Facts) bool {
 	switch {
@@ -45,22 +46,21 @@ func InScope(m *ent.AiMemory, f Facts) bool {
 		m.VulnerabilityClass != "" && !slices.Contains(f.VulnerabilityClasses, m.VulnerabilityClass):
 		return false
 	}
-	return len(m.PathPrefixes) == 0 || slices.ContainsFunc(m.PathPrefixes, func(prefix string) bool { return Below(f.Path, prefix) })
+	return len(m.PathPrefixes) == 0 || slices.ContainsFunc(m.PathPrefixes, func(prefix string) bool { return PathWithin(f.Path, prefix) })
 }
 
-// Below reports whether a path is a file or directory, or is in it: app is not the beginning of application.
-func Below(path, prefix string) bool {
+// PathWithin reports whether a path equals or is inside a file or directory: app does not contain application.
+func PathWithin(path, prefix string) bool {
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 
-// CleanPrefix spells a path prefix as it is stored: without a slash, or a dot for the root, at either end.
+// CleanPrefix normalises a path prefix: no slash at either end, no dot for the root.
 func CleanPrefix(prefix string) string {
 	return strings.Trim(strings.TrimPrefix(strings.TrimSpace(prefix), "./"), "/")
 }
 
-// Choose picks, from memories in any order, those that go into a prompt: live ones in the scope of the finding, for the
-// context asked for, and no more than limit bytes of content. The most specific come first, the newest of equals; what
-// does not fit is left out whole, never cut.
+// Choose selects the memories for a prompt: live ones in the finding's scope, for the given context, with at most limit
+// bytes of content. The most specific come first, then the newest. A memory that does not fit is omitted, never cut.
 func Choose(memories []*ent.AiMemory, f Facts, context string, limit int) []*ent.AiMemory {
 	var chosen []*ent.AiMemory
 	for _, m := range memories {
@@ -80,7 +80,7 @@ func Choose(memories []*ent.AiMemory, f Facts, context string, limit int) []*ent
 	})
 }
 
-// specificity is higher for memories that say more exactly what they are about.
+// specificity is higher for memories with a narrower scope.
 func specificity(m *ent.AiMemory) (points int) {
 	for _, p := range []struct {
 		named  bool

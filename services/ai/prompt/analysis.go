@@ -12,28 +12,28 @@ import (
 	"github.com/palisade/palisade/services/findings/verdict"
 )
 
-// Parts are what an analysis consists of.
+// Parts are the parts of an analysis.
 type Parts struct {
 	// Verdict with its reason, Guidance and fix for true positives, Tags of the component.
 	Verdict, Guidance, Tags bool
 }
 
-// Memory is what people told the assistant about their code. Unlike findings, it is trusted.
+// Memory is a person's statement about the code. Unlike findings, it is trusted.
 type Memory struct {
 	ID      int64
 	Content string
 }
 
-// ErrAnswer is an answer that says nothing that may be stored.
+// ErrAnswer: the answer contains nothing that may be stored.
 var ErrAnswer = errors.New("the model's answer has no verdict that was asked for")
 
-// noVerdict is the model's word for not knowing.
+// noVerdict is the model's answer if it cannot decide.
 const noVerdict = "no_verdict"
 
-// maxMemory is what a prompt holds of one memory, in runes.
+// maxMemory is the maximum length of a memory in a prompt, in runes.
 const maxMemory = 4000
 
-// Analysis asks for the analysis of a finding.
+// Analysis builds the question for the analysis of a finding.
 func Analysis(f Finding, parts Parts, memories []Memory) Question {
 	b := newBlocks()
 	b.finding(f)
@@ -74,7 +74,7 @@ func (p Parts) system(f Finding) string {
 	return strings.Join(tasks, "\n")
 }
 
-// fixable reports whether lines of code can be replaced.
+// fixable reports whether there are lines of code to replace.
 func (f Finding) fixable() bool {
 	return f.Code != "" && (f.Type == "sast" || f.Type == "ai_sast")
 }
@@ -99,7 +99,7 @@ func (p Parts) schema() map[string]any {
 	return object(properties)
 }
 
-// object is a schema of an object whose properties are all required: strict modes want that.
+// object is the schema of an object with all properties required, as strict modes demand.
 func object(properties map[string]any) map[string]any {
 	names := make([]string, 0, len(properties))
 	for name := range properties {
@@ -113,9 +113,8 @@ func object(properties map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
 }
 
-// ReadAnalysis reads the answer to Analysis. Texts are cut and cleaned, fields that were not asked for are dropped, and
-// so are a fix of a false positive and notes that were not in the prompt. value is empty for no verdict. The error is
-// ErrAnswer.
+// ReadAnalysis parses the answer to Analysis. It cuts and cleans texts, and drops fields that were not requested, a fix
+// of a false positive, and memories that were not in the prompt. value is empty for no verdict. The error is ErrAnswer.
 func ReadAnalysis(answer []byte, f Finding, parts Parts, memories []Memory) (value string, result *storev1.AiResult, err error) {
 	var said struct {
 		Verdict         string   `json:"verdict"`
@@ -147,7 +146,7 @@ func ReadAnalysis(answer []byte, f Finding, parts Parts, memories []Memory) (val
 	if parts.Guidance && value != verdict.FalsePositive {
 		result.GuidanceSummary = verdict.Text(said.GuidanceSummary, verdict.MaxSummary)
 		result.GuidanceText = verdict.Text(said.GuidanceText, verdict.MaxGuidance)
-		if f.fixable() && len(said.FixCode) <= verdict.MaxFix { // half a fix is worse than none
+		if f.fixable() && len(said.FixCode) <= verdict.MaxFix { // an incomplete fix is dropped
 			result.FixCode = verdict.Text(said.FixCode, verdict.MaxFix)
 			result.FixExplanation = verdict.Text(said.FixExplanation, verdict.MaxExplanation)
 			result.FixDiff = Diff(f.Path, f.Line, f.Code, result.GetFixCode())
@@ -162,7 +161,7 @@ func ReadAnalysis(answer []byte, f Finding, parts Parts, memories []Memory) (val
 	return value, result, nil
 }
 
-// memoryIDs are those of the prompt, and of these the ones that were named.
+// memoryIDs returns the ids in the prompt, and the ones that the answer named.
 func memoryIDs(memories []Memory, named []string) (rendered, referenced []string) {
 	for _, m := range memories {
 		id := strconv.FormatInt(m.ID, 10)

@@ -9,15 +9,15 @@ import (
 	"github.com/palisade/palisade/services/findings/verdict"
 )
 
-// ErrNoFix is an answer without lines that could replace others.
+// ErrNoFix: the answer has no replacement lines.
 var ErrNoFix = errors.New("the model proposes no fix in these lines")
 
-// around is how many lines on either side of the match a model sees for a fix.
-const around = 120
+// contextLines is the number of lines before and after the match in the prompt for a fix.
+const contextLines = 120
 
-// Fix asks for the lines that replace lines first to last (from 1) of a file.
+// Fix builds the question for lines that replace lines first to last (from 1) of a file.
 func Fix(f Finding, lines []string, first, last int) Question {
-	f.Code, f.Around = strings.Join(lines[first-1:last], "\n"), Window(lines, first, last, around)
+	f.Code, f.Around = strings.Join(lines[first-1:last], "\n"), Window(lines, first, last, contextLines)
 	b := newBlocks()
 	b.finding(f)
 	system := fmt.Sprintf("You fix findings of application-security scanners. Answer with one JSON object of the given schema.\n"+
@@ -30,7 +30,7 @@ func Fix(f Finding, lines []string, first, last int) Question {
 	}
 }
 
-// ReadFix reads the answer to Fix and returns the whole file with the lines replaced. The error is ErrNoFix.
+// ReadFix parses the answer to Fix and returns the whole file with the lines replaced. The error is ErrNoFix.
 func ReadFix(answer []byte, lines []string, first, last int) (content, explanation string, err error) {
 	var said struct{ Replacement, Explanation string }
 	if json.Unmarshal(answer, &said) != nil || len(said.Replacement) > verdict.MaxFix {
@@ -45,9 +45,9 @@ func ReadFix(answer []byte, lines []string, first, last int) (content, explanati
 	return strings.Join(all, "\n"), verdict.Text(said.Explanation, verdict.MaxExplanation), nil
 }
 
-// Place finds the lines of a match in a file that may have changed since the scan: where the scan saw them, or the only
-// place where they are now. ok is false when they are gone or in several places.
-func Place(lines []string, code string, first, last int) (from, to int, ok bool) {
+// FindLines finds the lines of a match in a file that may have changed since the scan: at the scanned position, or at
+// their only other position. ok is false if they are gone or ambiguous.
+func FindLines(lines []string, code string, first, last int) (from, to int, ok bool) {
 	wanted := trimmed(strings.Split(strings.Trim(code, "\r\n"), "\n"))
 	if strings.TrimSpace(code) == "" {
 		return first, last, first >= 1 && first <= last && last <= len(lines)
@@ -66,7 +66,7 @@ func Place(lines []string, code string, first, last int) (from, to int, ok bool)
 	return from, to, found == 1
 }
 
-// matches compares whole lines without their indentation; the first and the last may be parts of theirs.
+// matches compares whole lines without indentation. The first and the last wanted line may be parts of a line.
 func matches(have, wanted []string, at int) bool {
 	if at+len(wanted) > len(have) {
 		return false
@@ -87,7 +87,7 @@ func trimmed(lines []string) []string {
 	return out
 }
 
-// Diff is a unified diff of one place of a file. It is empty without a fix.
+// Diff is a unified diff of one change in a file; empty without a fix.
 func Diff(path string, line int32, before, after string) string {
 	if after == "" || path == "" {
 		return ""

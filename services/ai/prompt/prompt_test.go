@@ -149,7 +149,7 @@ func TestPlace(t *testing.T) {
 		{"", 2, 99, 0, 0, false, "no code stored, and a shorter file"},
 		{"x)", 2, 2, 2, 2, true, "a part of a line"},
 	} {
-		from, to, ok := Place(lines, c.code, c.first, c.last)
+		from, to, ok := FindLines(lines, c.code, c.first, c.last)
 		if ok != c.ok || ok && (from != c.from || to != c.to) {
 			t.Errorf("%s: %d to %d, %t", c.what, from, to, ok)
 		}

@@ -1,4 +1,5 @@
-// Package details shows a row of deployments as the API does. It asks no database, so that every domain may use it.
+// Package details converts deployment rows to the API's form. It does not use the database, so that all domains may
+// import it.
 package details
 
 import (
@@ -10,11 +11,11 @@ import (
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 )
 
-// sourceType says that a deployment was made on this server, not taken over from elsewhere.
+// sourceType: the deployment was created on this server and not imported.
 const sourceType = "simple"
 
-// Of returns the deployment as operations on deployments, on their users and of users show it. The error is that of a
-// row whose configuration of the products cannot be read.
+// Of returns the deployment in the form of operations on deployments and users. It returns an error if the stored
+// product configuration cannot be decoded.
 func Of(row *ent.Deployment) (*deploymentsv1.DeploymentDetails, error) {
 	products, err := Products(row)
 	if err != nil {
@@ -44,12 +45,12 @@ func Record(row *ent.Deployment, scmName string) (*deploymentsv1.DeploymentRecor
 	}, nil
 }
 
-// Role reads a role as tables hold it.
+// Role converts a stored role.
 func Role(word string) deploymentsv1.OrgRole {
 	return deploymentsv1.OrgRole(deploymentsv1.OrgRole_value[word])
 }
 
-// Stored returns the configuration of the products of a deployment as it was set: a product that was not is absent.
+// Stored returns a deployment's stored product configuration: products that were not set are absent.
 func Stored(row *ent.Deployment) (*deploymentsv1.DeploymentProductConfig, error) {
 	config := &deploymentsv1.DeploymentProductConfig{}
 	if err := proto.Unmarshal(row.Products, config); err != nil {
@@ -58,7 +59,7 @@ func Stored(row *ent.Deployment) (*deploymentsv1.DeploymentProductConfig, error)
 	return config, nil
 }
 
-// Products returns the configuration of the products of a deployment, the defaults where none was set.
+// Products returns a deployment's product configuration with defaults.
 func Products(row *ent.Deployment) (*deploymentsv1.DeploymentProductConfig, error) {
 	config, err := Stored(row)
 	if err != nil {
@@ -68,9 +69,9 @@ func Products(row *ent.Deployment) (*deploymentsv1.DeploymentProductConfig, erro
 	return config, nil
 }
 
-// Complete fills what a configuration leaves out: for a product that is absent the defaults, which turn on what the
-// server does when it is asked to, and nothing that stops anybody; inside a product, what is absent is off. AI is on by
-// default: the server knows no model until its operator names one.
+// Complete adds defaults to a configuration. An absent product gets the defaults, which enable features that run on
+// request and nothing that blocks people. Inside a present product, absent means off. AI is on by default: the server
+// has no model until its operator configures one.
 func Complete(c *deploymentsv1.DeploymentProductConfig) {
 	if c.Ai == nil {
 		c.Ai = &deploymentsv1.AiProductConfig{Enabled: true}

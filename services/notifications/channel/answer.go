@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// answer is the status line and header of the last answer to a call that a library made: libraries keep to themselves
-// what they do not need.
+// answer holds the status and header of the last response to a request made by a library. The libraries do not expose
+// them.
 type answer struct {
 	status int
 	header http.Header
@@ -14,17 +14,17 @@ type answer struct {
 
 type answerKey struct{}
 
-// withAnswer returns a context whose calls through noting fill in the answer.
+// withAnswer returns a context that records responses of requests sent through noting.
 func withAnswer(ctx context.Context) (context.Context, *answer) {
 	a := &answer{}
 	return context.WithValue(ctx, answerKey{}, a), a
 }
 
-// noting writes each answer into the context of its request.
-type noting struct{ next http.RoundTripper }
+// answerTransport records each response in the context of its request.
+type answerTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
+func (n answerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := n.next.RoundTrip(r)
 	if a, ok := r.Context().Value(answerKey{}).(*answer); ok && err == nil {
 		a.status, a.header = response.StatusCode, response.Header

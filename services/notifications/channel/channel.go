@@ -10,7 +10,7 @@ import (
 	"github.com/palisade/palisade/services/internal/mailserver"
 )
 
-// The channels, as notification rules name them (facts 3.16).
+// Channel names in notification rules (facts 3.16).
 const (
 	Webhook = "CHANNEL_WEBHOOK"
 	Slack   = "CHANNEL_SLACK_WEBHOOK"
@@ -18,40 +18,40 @@ const (
 	S3      = "CHANNEL_S3"
 )
 
-// Message is what is sent. Webhooks and buckets get Payload, people get Subject and Text.
+// Message is one message. Webhooks and buckets get Payload; people get Subject and Text.
 type Message struct {
 	// Kind is "findings", "scan" or "test".
 	Kind string
-	// EventID is the same for each attempt and each replay, so that receivers can tell a message they have.
+	// EventID is the same for all attempts and replays, so that receivers can deduplicate.
 	EventID string
-	// Payload is the exact JSON body; it is signed and sent byte for byte.
+	// Payload is the exact JSON body. It is signed and sent unchanged.
 	Payload []byte
-	// Subject is one line, Text plain text of any length.
+	// Subject is one line. Text is plain text of any length.
 	Subject, Text string
-	// At is when it happened.
+	// At is the time of the event.
 	At time.Time
-	// ObjectKey is the object's name below the prefix of a bucket; empty: the date of At, a slash, EventID and ".json".
+	// ObjectKey is the object's name below the bucket's prefix. The default is the date of At, a slash, EventID and
+	// ".json".
 	ObjectKey string
-	// DeliveredTo are the recipients of an e-mail that have it already.
+	// DeliveredTo lists the recipients of an e-mail that already have it.
 	DeliveredTo []string
 }
 
-// Sender sends messages to one receiver. It is safe for use by several goroutines.
+// Sender sends messages to one receiver. It is safe for concurrent use.
 type Sender interface {
-	// Send makes one attempt. status is the HTTP status that the receiver answered, 0 without one (e-mail has none).
-	// A failure is an [*Error].
+	// Send makes one attempt. status is the receiver's HTTP status, 0 if there is none (as for e-mail). A failure is an
+	// [*Error].
 	Send(ctx context.Context, m Message) (status int, err error)
 }
 
-// Limits of one attempt. A receiver's answer is of no interest beyond its status.
+// Limits of one attempt. Only the status of a receiver's answer is used.
 const (
 	sendTimeout = 15 * time.Second
 	maxAnswer   = 64 << 10
 )
 
-// Open makes the sender of a rule. config holds the keys of [Keys], secrets included; a webhook_id must have been
-// replaced by the url and the secret of that webhook. The error says why the rule cannot be built, in words for the
-// person who made it.
+// Open creates the sender of a rule. config holds the keys of [Keys], including secrets; the caller must have replaced
+// a webhook_id by the webhook's url and secret. The error is for the person who created the rule.
 func Open(kind string, config map[string]string, guard *egress.Guard, mail mailserver.Config) (Sender, error) {
 	if err := Validate(kind, config, guard); err != nil {
 		return nil, err
@@ -69,5 +69,5 @@ func Open(kind string, config map[string]string, guard *egress.Guard, mail mails
 	case S3:
 		return newBucket(config, guard)
 	}
-	return nil, fmt.Errorf("channel %q has no sender", kind) // Validate knows the same four
+	return nil, fmt.Errorf("channel %q has no sender", kind) // Validate accepts the same four
 }

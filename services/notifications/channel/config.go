@@ -15,15 +15,15 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 )
 
-// Key is one key of the configuration of a channel. The contract leaves the keys open (facts 3.16); these are ours.
+// Key is a configuration key of a channel. The contract does not define the keys (facts 3.16).
 type Key struct {
 	Name     string
-	Secret   bool // sealed when stored, and never shown again
+	Secret   bool // sealed in the database, and never returned
 	Required bool
 	Doc      string // one sentence
 }
 
-// channelKeys is the one list of what each channel can be told.
+// channelKeys lists the configuration keys of each channel.
 var channelKeys = map[string][]Key{
 	Webhook: {
 		{Name: "webhook_id", Doc: "id of a notification webhook of the deployment; instead of url and secret"},
@@ -49,7 +49,7 @@ var channelKeys = map[string][]Key{
 // Channels lists the names of all channels, sorted.
 func Channels() []string { return []string{Email, S3, Slack, Webhook} }
 
-// Keys lists the configuration keys of a channel; none for a channel that does not exist.
+// Keys lists the configuration keys of a channel; none for an unknown channel.
 func Keys(channel string) []Key { return slices.Clone(channelKeys[channel]) }
 
 const (
@@ -61,8 +61,8 @@ const (
 
 var regionPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 
-// Validate checks the configuration of a rule without calling anybody: the channel exists, it knows every key, required
-// ones are there, and values have their form. The error names all problems, and repeats no secret.
+// Validate checks a rule's configuration without network access: the channel exists, all keys are known, required keys
+// are present, and values are well-formed. The error lists all problems and contains no secret.
 func Validate(channel string, config map[string]string, guard *egress.Guard) error {
 	keys, known := channelKeys[channel]
 	if !known {
@@ -95,7 +95,7 @@ func Validate(channel string, config map[string]string, guard *egress.Guard) err
 	return nil
 }
 
-// unknownKeys names the keys that the channel does not have, together with those it has.
+// unknownKeys reports keys that the channel does not have, and lists the known ones.
 func unknownKeys(channel string, keys []Key, config map[string]string) string {
 	var allowed, unknown []string
 	for _, k := range keys {
@@ -121,7 +121,7 @@ func unknownKeys(channel string, keys []Key, config map[string]string) string {
 		noun, strings.Join(unknown[:min(len(unknown), 10)], ", "), channel, strings.Join(allowed, ", "))
 }
 
-// checkWebhookForm: either a stored webhook, or a URL of the rule's own.
+// checkWebhookForm requires either a stored webhook or a URL.
 func checkWebhookForm(config map[string]string) string {
 	switch id, url, secret := config["webhook_id"], config["url"], config["secret"]; {
 	case id == "" && url == "":
@@ -132,7 +132,7 @@ func checkWebhookForm(config map[string]string) string {
 	return ""
 }
 
-// checkValue says what is wrong with one value, to follow its name, or nothing.
+// checkValue returns what is wrong with a value, to follow the key's name; "" if nothing is.
 func checkValue(name, value string, guard *egress.Guard) string {
 	switch name {
 	case "url", "endpoint":
@@ -183,7 +183,7 @@ func checkPrefix(value string) string {
 	return ""
 }
 
-// recipients parts the list of addresses; problem says which one is none.
+// recipients parses the list of addresses. problem names the first invalid address.
 func recipients(list string) (addresses []string, problem string) {
 	for text := range strings.SplitSeq(list, ",") {
 		text = strings.TrimSpace(text)

@@ -18,7 +18,7 @@ func newGuard(t testing.TB, allow string) *egress.Guard {
 	return g
 }
 
-// signingSecret is what no error text may repeat.
+// signingSecret must not appear in error texts.
 const signingSecret = "correct-horse-battery"
 
 type config = map[string]string

@@ -17,10 +17,10 @@ import (
 	"github.com/palisade/palisade/services/internal/mailserver"
 )
 
-// mailTimeout is for all commands of one sending: a mail server may look things up before it answers.
+// mailTimeout covers all commands of one message: a mail server may do lookups before it answers.
 const mailTimeout = 2 * sendTimeout
 
-// email sends the text for people over the operator's mail server.
+// email sends the text through the operator's mail server.
 type email struct {
 	to     []string
 	server mailserver.Config
@@ -41,7 +41,7 @@ func newEmail(config map[string]string, guard *egress.Guard, server mailserver.C
 		return nil, err
 	}
 	plain := isLoopback(server.Host) || guard.Listed(server.Host, uint16(port))
-	// The operator named the server in a setting of its own, which is as good as the allow list.
+	// The operator configured this server, so it does not need an entry in the allow list.
 	guard, err = guard.Allowing(net.JoinHostPort(server.Host, server.Port))
 	if err != nil {
 		return nil, fmt.Errorf("the mail server of the setting smtp cannot be called: %w", err)
@@ -54,10 +54,10 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// Send implements Sender. The Message-ID is made of the event, so that mail clients show a repeated message once.
-// Recipients are asked for one by one: those that the server accepts get the message, whatever it says of the others.
+// Send implements Sender. The Message-ID is derived from the event, so that mail clients show a repeated message once.
+// Recipients are handled one by one: accepted recipients get the message even if the server refuses others.
 func (e *email) Send(ctx context.Context, m Message) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, mailTimeout) // and its end closes the connection, also where the library gave up half-way
+	ctx, cancel := context.WithTimeout(ctx, mailTimeout) // its end closes the connection, also if the library stopped half-way
 	defer cancel()
 	message, err := e.compose(m)
 	if err != nil {
@@ -88,7 +88,7 @@ func (e *email) compose(m Message) (*mail.Msg, error) {
 	}
 	message.Subject(strings.Join(strings.Fields(m.Subject), " "))
 	message.SetDateWithValue(m.At)
-	message.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no answer from absence notices
+	message.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: suppresses automatic replies
 	message.SetGenHeader("X-Palisade-Event", m.EventID)
 	from := e.server.From
 	message.SetMessageIDWithValue(m.EventID + "@" + strings.TrimRight(from[strings.LastIndexByte(from, '@')+1:], "> "))
@@ -117,15 +117,15 @@ func (e *email) client(ctx context.Context) (*mail.Client, error) {
 		options = append(options, mail.WithTLSPolicy(mail.TLSMandatory))
 	}
 	if e.server.User != "" {
-		// The library sends a password in the clear to this machine only.
+		// The library sends passwords without TLS only to the loopback interface.
 		options = append(options, mail.WithUsername(e.server.User), mail.WithPassword(e.server.Password),
 			mail.WithOpportunisticSMTPAuth(mail.SMTPAuthSCRAMSHA256, mail.SMTPAuthSCRAMSHA1, mail.SMTPAuthCramMD5, mail.SMTPAuthPlain, mail.SMTPAuthLogin))
 	}
 	return mail.NewClient(e.server.Host, options...)
 }
 
-// dial connects through the guard, for as long as the whole sending may take: the library gives each command a time of
-// its own. It leaves TLS from the first byte on (smtps) to whoever dials.
+// dial connects through the guard. The connection's deadline is the end of the whole exchange, because the library sets
+// one per command only. For smtps it also starts TLS, because the library leaves that to the dialer.
 func (e *email) dial(sending context.Context, config *tls.Config) mail.DialContextFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := e.guard.Connect(sending, network, address, mailTimeout)

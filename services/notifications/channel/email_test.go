@@ -24,10 +24,10 @@ import (
 	"github.com/palisade/palisade/services/internal/mailserver"
 )
 
-// serverCertificate is that of the mail server of tests; TestMain makes it trusted.
+// serverCertificate is the test mail server's certificate; TestMain makes it trusted.
 var serverCertificate tls.Certificate
 
-// TestMain trusts a certificate as an operator does who has an authority of his own: by SSL_CERT_FILE.
+// TestMain trusts a certificate through SSL_CERT_FILE, like an operator with a private CA.
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "channel")
@@ -55,13 +55,13 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// mailServer speaks as much SMTP (RFC 5321) as a sender needs.
+// mailServer implements the part of SMTP (RFC 5321) that a sender needs.
 type mailServer struct {
 	address     string
 	implicitTLS bool
 	startTLS    bool
 	auth        bool
-	answers     map[string]string // to a command, in place of the usual one
+	answers     map[string]string // replaces the usual reply to a command
 
 	mu     sync.Mutex
 	mails  []string
@@ -181,7 +181,7 @@ var twoPeople = config{"to": "security@example.com, Ada <ada@example.com>"}
 func TestMailOverTLS(t *testing.T) {
 	for name, server := range map[string]*mailServer{"smtp": {startTLS: true, auth: true}, "smtps": {implicitTLS: true, auth: true}} {
 		startMailServer(t, server)
-		// The guard lets nothing inside; the mail server is the operator's own.
+		// The guard blocks internal addresses; the operator's mail server is exempt.
 		if err := sendMail(t, "", name+"://acme:p%40ss@"+server.address, twoPeople); err != nil {
 			t.Errorf("%s: %v, %v", name, err, errors.Unwrap(err))
 			continue
@@ -209,14 +209,14 @@ func TestMailWithoutTLS(t *testing.T) {
 	if err := sendMail(t, "", "smtp://"+server.address, twoPeople); err != nil || server.secure {
 		t.Errorf("a server on this machine may have no TLS: %v", err)
 	}
-	// 127.0.0.2 is to the library what any other machine is.
+	// The library treats 127.0.0.2 like any remote machine.
 	server = startMailServer(t, &mailServer{auth: true, address: "127.0.0.2:0"})
 	if err := sendMail(t, "", "smtp://acme:"+signingSecret+"@"+server.address, twoPeople); err == nil || server.login != "" || len(server.mails) != 0 {
 		t.Errorf("a password was sent in the clear: %q, %v", server.login, err)
 	}
 }
 
-// TestMailToOtherMachinesNeedsTLS: such a server cannot run in a test, but what is asked of it can be seen.
+// TestMailToOtherMachinesNeedsTLS: a remote server cannot run in a test, so it checks the request for TLS.
 func TestMailToOtherMachinesNeedsTLS(t *testing.T) {
 	for allow, plain := range map[string]bool{"": false, "mail.internal": true, "mail.internal:25": false} {
 		mail, err := mailserver.Parse("smtp://mail.internal", "palisade@acme.test")
@@ -241,7 +241,7 @@ func TestMailToOtherMachinesNeedsTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sender.plain = false // as for a server that is elsewhere
+	sender.plain = false // as for a remote server
 	if _, err := sender.Send(t.Context(), sample); err == nil || len(server.mails) != 0 {
 		t.Errorf("a server without STARTTLS was used: %v", err)
 	}

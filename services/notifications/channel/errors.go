@@ -9,39 +9,39 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 )
 
-// maxRetryAfter bounds how long a receiver can put us off.
+// maxRetryAfter is the longest delay that a receiver can ask for.
 const maxRetryAfter = 24 * time.Hour
 
-// Error is a failed attempt. Its text is public: it may be stored, and shown to the tenant. What the operator may know
-// beyond that is what it wraps.
+// Error is a failed attempt. Its text is public: it is stored and shown to the tenant. Details for the operator are in
+// the wrapped error.
 type Error struct {
 	// Public is one short sentence without a full stop.
 	Public string
-	// Permanent: another attempt cannot do better.
+	// Permanent: do not retry.
 	Permanent bool
-	// RetryAfter is how long the receiver asks to wait; 0 when it does not say.
+	// RetryAfter is the delay that the receiver asked for; 0 if absent.
 	RetryAfter time.Duration
-	// Accepted are the recipients of an e-mail for which the mail server took the message in this attempt, although it
-	// failed for others.
+	// Accepted lists the recipients for which the mail server accepted the message in this attempt, although others
+	// failed.
 	Accepted []string
-	// Refused are the recipients that the mail server refused for good, with what it answered.
+	// Refused maps permanently refused recipients to the mail server's reply.
 	Refused map[string]string
 
 	cause error
 }
 
-// Error is the public text.
+// Error returns the public text.
 func (e *Error) Error() string { return e.Public }
 
-// Unwrap is the cause; its text is for logs only.
+// Unwrap returns the cause. Its text is for logs only.
 func (e *Error) Unwrap() error { return e.cause }
 
-// unreached is the failure of a call that brought no answer.
-func unreached(err error) *Error { return &Error{Public: egress.Describe(err), cause: err} }
+// connectError is the error of a request without a response.
+func connectError(err error) *Error { return &Error{Public: egress.Describe(err), cause: err} }
 
-// answered is what an HTTP status means, nil for success. 410 alone is final: a receiver that answers anything else may
-// be repaired, and then gets what it missed.
-func answered(who string, status int, header http.Header) *Error {
+// statusError returns the error for an HTTP status, nil for success. Only 410 is permanent: after any other status the
+// receiver may be repaired, and gets the missed messages then.
+func statusError(who string, status int, header http.Header) *Error {
 	if status >= 200 && status < 300 {
 		return nil
 	}
@@ -59,7 +59,8 @@ func answered(who string, status int, header http.Header) *Error {
 	return e
 }
 
-// retryAfter reads the header in both its forms (RFC 9110, 10.2.3); what is wrong or in the past counts as absent.
+// retryAfter parses both forms of the header (RFC 9110, 10.2.3). An invalid value or a time in the past counts as
+// absent.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(text, 10, 32); err == nil {

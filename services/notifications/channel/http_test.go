@@ -28,7 +28,7 @@ var sample = Message{
 	At:      time.Date(2026, 5, 4, 23, 30, 0, 0, time.FixedZone("", -3600)),
 }
 
-// receiver notes the last request and answers as told.
+// receiver records the last request and answers as configured.
 type receiver struct {
 	*httptest.Server
 	request *http.Request
@@ -79,7 +79,7 @@ func TestWebhookIsSignedTwice(t *testing.T) {
 	if h.Get("X-Semgrep-Signature-256") != hex.EncodeToString(mac.Sum(nil)) {
 		t.Errorf("the contract's signature is %q", h.Get("X-Semgrep-Signature-256"))
 	}
-	// A receiver with a library of Standard Webhooks has the secret in that form.
+	// Standard Webhooks libraries need the secret in this form.
 	verifier, err := webhooks.NewWebhook("whsec_" + base64.StdEncoding.EncodeToString([]byte(signingSecret)))
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestUnreachableReadsTheSame(t *testing.T) {
 	}
 }
 
-// unchecked makes a sender without Validate: the operator's list may have changed since the rule was made.
+// unchecked creates a sender without Validate: the operator's allow list may have changed since the rule was created.
 func unchecked(t *testing.T, kind, url string, guard *egress.Guard) Sender {
 	t.Helper()
 	var s Sender

@@ -13,8 +13,7 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 )
 
-// bucket writes each message as an object. The key is made of the event, so that a repeated attempt writes the same
-// object again.
+// bucket writes each message as an object. The key is derived from the event, so a retry overwrites the same object.
 type bucket struct {
 	name, prefix string
 	client       *minio.Client
@@ -26,7 +25,7 @@ func newBucket(config map[string]string, guard *egress.Guard) (*bucket, error) {
 	if endpoint == "" {
 		endpoint = "https://s3." + config["region"] + ".amazonaws.com"
 	} else {
-		lookup = minio.BucketLookupPath // few S3-compatible services have a name and a certificate for each bucket
+		lookup = minio.BucketLookupPath // few S3-compatible services support a host name and certificate per bucket
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -37,7 +36,7 @@ func newBucket(config map[string]string, guard *egress.Guard) (*bucket, error) {
 		Secure:       u.Scheme == "https",
 		Region:       config["region"],
 		BucketLookup: lookup,
-		Transport:    noting{guard.Client(egress.Limits{Timeout: sendTimeout, MaxResponse: maxAnswer}).Transport},
+		Transport:    answerTransport{guard.Client(egress.Limits{Timeout: sendTimeout, MaxResponse: maxAnswer}).Transport},
 		MaxRetries:   1, // the ledger retries
 	})
 	if err != nil {
@@ -46,7 +45,7 @@ func newBucket(config map[string]string, guard *egress.Guard) (*bucket, error) {
 	return &bucket{name: config["bucket"], prefix: config["prefix"], client: client}, nil
 }
 
-// checkEndpoint: the library addresses buckets by itself, so that nothing may follow the host.
+// checkEndpoint rejects a path: the library adds the bucket itself.
 func checkEndpoint(text string) string {
 	if u, err := url.Parse(text); err != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
 		return "must be an https:// URL of a host without path and query; the bucket has a key of its own"
@@ -59,19 +58,19 @@ func (b *bucket) Send(ctx context.Context, m Message) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	ctx, answer := withAnswer(ctx)
-	// Without TLS the library would sign the body while it streams it, and then closes that stream from two goroutines at
-	// once when a host answers early, which may end the process. The body's MD5 is signed with the other headers instead.
+	// Without TLS the library would sign the body while streaming it. If a host answers early, it closes that stream from
+	// two goroutines at once, which can crash the process. The body's MD5 is signed with the headers instead.
 	_, err := b.client.PutObject(ctx, b.name, b.key(m), bytes.NewReader(m.Payload), int64(len(m.Payload)),
 		minio.PutObjectOptions{ContentType: "application/json", DisableMultipart: true, SendContentMd5: true, DisableContentSha256: true})
 	switch {
 	case err == nil:
 		return answer.status, nil
 	case answer.status == 0:
-		return 0, unreached(err)
+		return 0, connectError(err)
 	}
-	e := answered("the bucket's host", answer.status, answer.header)
-	if e == nil { // the status was good, the rest of the answer was not
-		return answer.status, unreached(err)
+	e := statusError("the bucket's host", answer.status, answer.header)
+	if e == nil { // the status was good, but the rest of the response was invalid
+		return answer.status, connectError(err)
 	}
 	e.cause = err
 	if answer.status == http.StatusGone {
@@ -90,7 +89,7 @@ func (b *bucket) key(m Message) string {
 	return b.prefix + m.At.UTC().Format("2006-01-02") + "/" + m.EventID + ".json"
 }
 
-// isWord tells an error code of S3 (AccessDenied) from whatever else a server may send in its place.
+// isWord reports whether a text looks like an S3 error code (AccessDenied).
 func isWord(code string) bool {
 	return code != "" && len(code) <= 64 && strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
 }

@@ -16,7 +16,7 @@ func TestS3PutsASignedObject(t *testing.T) {
 	r := newReceiver(t)
 	r.header = map[string]string{"ETag": `"9b2cf535f27731c974343645a3985328"`}
 	sender := open(t, S3, bucketConfig(config{"endpoint": r.URL, "prefix": "palisade/"}))
-	for range 2 { // the same object again
+	for range 2 { // the second time overwrites the same object
 		status, err := sender.Send(t.Context(), sample)
 		if err != nil || status != 200 {
 			t.Fatalf("got %d, %v", status, err)
@@ -26,7 +26,7 @@ func TestS3PutsASignedObject(t *testing.T) {
 		}
 	}
 	h := r.request.Header
-	// What is signed of the body is its MD5.
+	// The signature covers the body's MD5.
 	sum := md5.Sum(sample.Payload)
 	if string(r.body) != string(sample.Payload) || h.Get("Content-Md5") != base64.StdEncoding.EncodeToString(sum[:]) ||
 		!strings.Contains(h.Get("Authorization"), "SignedHeaders=content-md5;") || h.Get("Content-Type") != "application/json" {

@@ -10,22 +10,22 @@ import (
 	"github.com/google/uuid"
 )
 
-// Mask stands in a shown URL for each part that is a secret.
+// Mask replaces each secret part in a displayed URL.
 const Mask = "***"
 
-// capabilityHosts are chat and automation services whose webhook URLs are all the credential there is, in whatever form
-// it comes; a name with a dot in front means all hosts below it.
+// capabilityHosts are chat and automation services whose webhook URLs are credentials by themselves. A leading dot
+// includes all subdomains.
 var capabilityHosts = []string{
 	"discord.com", "discordapp.com", "hooks.slack.com", ".webhook.office.com", ".logic.azure.com", ".powerplatform.com",
 	"chat.googleapis.com", "hooks.zapier.com", "maker.ifttt.com", ".pipedream.net",
 }
 
-// secretName is in the names of query parameters whose values are credentials.
+// secretName matches names of query parameters that contain credentials.
 var secretName = regexp.MustCompile(`(?i)key|token|secret|sig|auth|pass|code|cred|session|access`)
 
-// MaskURL returns a URL with Mask in place of every part of path, query and fragment that looks like a token, and
-// whether there is any: whoever knows such a URL can post to it. It would rather hide a name than show a token, but
-// words are shown: https://hooks.example.com/palisade/findings has no secret. What is no URL is returned as it is.
+// MaskURL replaces each part of path, query and fragment that looks like a token by Mask, and reports whether there was
+// one: anyone with such a URL can post to it. In doubt it masks, but it keeps words:
+// https://hooks.example.com/palisade/findings has no secret. An invalid URL is returned unchanged.
 func MaskURL(raw string) (masked string, secret bool) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
@@ -54,7 +54,7 @@ func MaskURL(raw string) (masked string, secret bool) {
 	return masked, true
 }
 
-// IsMasked reports a URL in which parts are hidden: it cannot be called.
+// IsMasked reports whether parts of a URL are masked, so that it cannot be called.
 func IsMasked(raw string) bool { return strings.Contains(raw, Mask) }
 
 func maskPath(host, path string) string {
@@ -64,7 +64,7 @@ func maskPath(host, path string) string {
 	})
 	parts := strings.Split(path, "/")
 	for i, part := range parts {
-		// The first part of a known service says which of its interfaces it is: /api, /services, /webhookb2.
+		// The first path segment of a known service names its API: /api, /services, /webhookb2.
 		if looksLikeToken(part) || known && i > 1 && part != "" {
 			parts[i] = Mask
 		}
@@ -86,8 +86,8 @@ func maskQuery(query string) string {
 	return strings.Join(pairs, "&")
 }
 
-// looksLikeToken tells random text from words: a UUID, or a run of letters and digits without a separator that is long
-// for what it mixes.
+// looksLikeToken distinguishes random text from words: a UUID, or a long run of mixed letters and digits without a
+// separator.
 func looksLikeToken(escaped string) bool {
 	text, err := url.PathUnescape(escaped)
 	if err != nil {

@@ -15,14 +15,14 @@ func TestMaskURL(t *testing.T) {
 		"https://acme.webhook.office.com/webhookb2/x@y/IncomingWebhook/z/w":                           "https://acme.webhook.office.com/webhookb2/***/***/***/***",
 		"https://prod-1.westeurope.logic.azure.com:443/workflows/a/triggers?api-version=1&sp=x&sig=y": "https://prod-1.westeurope.logic.azure.com:443/workflows/***/***?api-version=1&sp=x&sig=***",
 		"https://chat.googleapis.com/v1/spaces/AA/messages?key=abc&token=def":                         "https://chat.googleapis.com/v1/***/***/***?key=***&token=***",
-		// Anything with a part that looks like a token.
+		// URLs with a part that looks like a token.
 		"https://hooks.acme.test/in/550e8400-e29b-41d4-a716-446655440000":       "https://hooks.acme.test/in/***",
 		"https://hooks.acme.test/in/8f14e45fceea167a5a36dedd4bea2543/tail":      "https://hooks.acme.test/in/***/tail",
 		"https://hooks.acme.test/x7Fq9aZ2":                                      "https://hooks.acme.test/***",
 		"https://hooks.acme.test/in?secret=hunter2&team=red":                    "https://hooks.acme.test/in?secret=***&team=red",
 		"https://hooks.acme.test/in?x=8f14e45fceea167a5a36dedd4bea2543#section": "https://hooks.acme.test/in?x=***#section",
 		"https://hooks.acme.test/in?8f14e45fceea167a5a36dedd4bea2543":           "https://hooks.acme.test/in?***",
-		// Nothing to hide.
+		// URLs without a secret.
 		"https://hooks.acme.test/palisade":                                        "",
 		"https://hooks.acme.test/":                                                "",
 		"https://hooks.acme.test":                                                 "",
@@ -43,7 +43,7 @@ func TestMaskURL(t *testing.T) {
 	}
 }
 
-// Random tokens of the usual alphabets are found wherever they stand.
+// Random tokens in common alphabets are found in any position.
 func TestMaskURLHidesTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		token := rapid.OneOf(rapid.StringMatching(`[0-9a-f]{31}[0-9]`), rapid.StringMatching(`[A-Za-z0-9]{30}a1Z`), rapid.StringMatching(`[A-Z2-7]{31}2`)).Draw(t, "token")

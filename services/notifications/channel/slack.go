@@ -14,7 +14,7 @@ import (
 // maxSlackText is in bytes; Slack cuts messages at 40,000 characters.
 const maxSlackText = 30_000
 
-// slackWebhook posts the text for people to an incoming webhook of Slack, or of a chat that speaks its format.
+// slackWebhook posts the text to an incoming webhook of Slack, or of a chat with a compatible API.
 type slackWebhook struct {
 	url    string
 	client *http.Client
@@ -22,7 +22,7 @@ type slackWebhook struct {
 
 func newSlack(config map[string]string, guard *egress.Guard) *slackWebhook {
 	client := guard.Client(egress.Limits{Timeout: sendTimeout, MaxResponse: maxAnswer})
-	client.Transport = noting{client.Transport}
+	client.Transport = answerTransport{client.Transport}
 	return &slackWebhook{url: config["url"], client: client}
 }
 
@@ -33,11 +33,11 @@ func (s *slackWebhook) Send(ctx context.Context, m Message) (int, error) {
 	err := slack.PostWebhookCustomHTTPContext(ctx, s.url, s.client, &slack.WebhookMessage{Text: slackText(m), UnfurlLinks: &no, UnfurlMedia: &no})
 	if answer.status == 0 {
 		if err == nil {
-			return 0, nil // cannot be: success has a status
+			return 0, nil // unreachable: success has a status
 		}
-		return 0, unreached(err)
+		return 0, connectError(err)
 	}
-	e := answered("Slack", answer.status, answer.header)
+	e := statusError("Slack", answer.status, answer.header)
 	if e == nil {
 		return answer.status, nil
 	}
@@ -50,8 +50,7 @@ func (s *slackWebhook) Send(ctx context.Context, m Message) (int, error) {
 	return answer.status, e
 }
 
-// slackText escapes what it is given: findings quote source code, which then neither mentions a channel nor makes a
-// link.
+// slackText escapes its input: source code in findings must not mention a channel or create a link.
 func slackText(m Message) string {
 	text := slackutilsx.EscapeMessage(m.Text)
 	if m.Subject != "" {

@@ -16,20 +16,19 @@ import (
 )
 
 const (
-	// goodbyeTime is what a mail server gets to answer the end of a session in which it took the message.
-	goodbyeTime = time.Second
-	// maxReply bounds what is kept of the answer of a mail server, in bytes; shownAddresses how many addresses an error
-	// names.
+	// quitTimeout is the timeout of QUIT after the message was accepted.
+	quitTimeout = time.Second
+	// maxReply is the maximum length of a stored mail server reply, in bytes. shownAddresses is the maximum number of
+	// addresses in an error.
 	maxReply       = 120
 	shownAddresses = 4
-	// serviceClosing is the code of a server that ends the session, whatever it was asked (RFC 5321, 3.8).
+	// serviceClosing is the code of a server that ends the session, as a reply to any command (RFC 5321, 3.8).
 	serviceClosing = 421
-	// unusable is what there is to say of a server that did not get as far as the message.
-	unusable = "the mail server of this Palisade could not be used"
+	// serverUnusable is the error text if the session failed before the message.
+	serverUnusable = "the mail server of this Palisade could not be used"
 )
 
-// exchange hands the message to the mail server for the recipients that are left; nil means that all of them have it
-// now.
+// exchange sends the message to the remaining recipients; nil means that all recipients have it.
 func (e *email) exchange(ctx context.Context, message *mail.Msg, left []string) *Error {
 	client, err := e.client(ctx)
 	if err != nil {
@@ -37,24 +36,23 @@ func (e *email) exchange(ctx context.Context, message *mail.Msg, left []string) 
 	}
 	session, err := client.DialToSMTPClientWithContext(ctx)
 	if err != nil {
-		return &Error{Public: unusable, cause: err}
+		return &Error{Public: serverUnusable, cause: err}
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := session.UpdateDeadline(time.Until(deadline)); err != nil {
-			return &Error{Public: unusable, cause: err}
+			return &Error{Public: serverUnusable, cause: err}
 		}
 	}
 	return e.transact(session, message, left)
 }
 
-// answers are what the mail server said to each recipient.
+// answers holds the mail server's reply for each recipient.
 type answers struct {
 	accepted       []string
-	refused, later map[string]string // with its reply
+	refused, later map[string]string // with the reply
 }
 
-// transact is one mail transaction: its sender, its recipients one by one, and the message for those that were
-// accepted.
+// transact performs one mail transaction: the sender, each recipient, and the message for the accepted recipients.
 func (e *email) transact(session *smtp.Client, message *mail.Msg, left []string) *Error {
 	from, err := message.GetSender(false)
 	if err == nil {
@@ -69,7 +67,7 @@ func (e *email) transact(session *smtp.Client, message *mail.Msg, left []string)
 		switch code, reply := replyOf(err); {
 		case err == nil:
 			said.accepted = append(said.accepted, address)
-		case code == 0 || code == serviceClosing: // the session is over, and nobody got anything
+		case code == 0 || code == serviceClosing: // the session is over and nobody got the message
 			return mailError(err)
 		case code >= 500:
 			said.refused[address] = reply
@@ -78,28 +76,28 @@ func (e *email) transact(session *smtp.Client, message *mail.Msg, left []string)
 		}
 	}
 	if len(said.accepted) > 0 {
-		if failed := handOver(session, message); failed != nil {
+		if failed := sendData(session, message); failed != nil {
 			if len(said.refused) > 0 && !failed.Permanent {
 				failed.Public, failed.Refused = failed.Public+"; it refused "+listed(said.refused), said.refused
 			}
 			return failed
 		}
 	}
-	// The message is taken: what fails from here on is only the goodbye.
-	if session.UpdateDeadline(goodbyeTime) == nil {
+	// The message was accepted: a later error concerns only QUIT.
+	if session.UpdateDeadline(quitTimeout) == nil {
 		_ = session.Quit()
 	}
 	return said.failure(len(e.to)-len(said.refused)-len(said.later), len(e.to))
 }
 
-// handOver sends the message itself.
-func handOver(session *smtp.Client, message *mail.Msg) *Error {
+// sendData sends the message data.
+func sendData(session *smtp.Client, message *mail.Msg) *Error {
 	body, err := session.Data()
 	if err != nil {
 		return mailError(err)
 	}
 	if _, err := message.WriteTo(body); err != nil {
-		return &Error{Public: unusable, cause: err}
+		return &Error{Public: serverUnusable, cause: err}
 	}
 	if err := body.Close(); err != nil {
 		if code, _ := replyOf(err); code != 0 {
@@ -112,7 +110,7 @@ func handOver(session *smtp.Client, message *mail.Msg) *Error {
 	return nil
 }
 
-// failure is what the answers mean when have of all recipients have the message now.
+// failure converts the replies to an error. have of all recipients have the message.
 func (a answers) failure(have, all int) *Error {
 	if len(a.refused)+len(a.later) == 0 {
 		return nil
@@ -130,7 +128,7 @@ func (a answers) failure(have, all int) *Error {
 	}
 }
 
-// listed names addresses with what the mail server said of them.
+// listed formats addresses with the mail server's replies.
 func listed(replies map[string]string) string {
 	var parts []string
 	for address := range replies {
@@ -148,21 +146,21 @@ func listed(replies map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// mailError tells what the mail server said to the message by its code alone: such texts name machines and accounts of
+// mailError reports only the code of the mail server's reply to the message: its text may name machines and accounts of
 // the operator.
 func mailError(err error) *Error {
 	code, _ := replyOf(err)
 	if code == 0 {
-		return &Error{Public: unusable, cause: err}
+		return &Error{Public: serverUnusable, cause: err}
 	}
 	return &Error{Public: fmt.Sprintf("the mail server refused the message with code %d", code), Permanent: code >= 500, cause: err}
 }
 
-// ipAddress matches what may be the address of a machine.
+// ipAddress matches a possible IP address.
 var ipAddress = regexp.MustCompile(`\[?\b(\d{1,3}(\.\d{1,3}){3}|[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){3,7})\]?`)
 
-// replyOf is the answer of a mail server: its code, 0 without one, and the code with its text as one short line of
-// plain characters. The text is about an address of the tenant, who may read it; addresses of machines are left out.
+// replyOf returns a mail server's reply: its code (0 if none), and the code and text as one short line of plain
+// characters. The text is about an address of the tenant, who may read it; IP addresses are removed.
 func replyOf(err error) (code int, reply string) {
 	var answer *textproto.Error
 	if !errors.As(err, &answer) || answer.Code < 400 {

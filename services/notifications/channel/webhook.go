@@ -20,14 +20,14 @@ import (
 // 9).
 const SignatureHeader = "X-Semgrep-Signature-256"
 
-// webhook posts the payload. With a secret, each message is signed twice: as the contract says (SignatureHeader), and
-// as https://www.standardwebhooks.com says (webhook-signature), which covers id and time too, so that a receiver can
-// refuse replays. Libraries of Standard Webhooks want the secret as "whsec_" and base64: that is
+// webhook posts the payload. With a secret, each message has two signatures: the contract's (SignatureHeader), and the
+// one of https://www.standardwebhooks.com (webhook-signature), which covers id and time too, so that a receiver can
+// reject replays. Standard Webhooks libraries need the secret as "whsec_" and base64:
 //
 //	printf 'whsec_%s' "$(printf %s "$SECRET" | base64 -w0)"
 //
-// of the secret as it was configured, whatever it looks like. Without a secret only webhook-id and webhook-timestamp
-// are sent.
+// SECRET is the secret as it was configured, in any format. Without a secret only webhook-id and webhook-timestamp are
+// sent.
 type webhook struct {
 	url    string
 	secret string
@@ -51,26 +51,26 @@ func newWebhook(config map[string]string, guard *egress.Guard) (*webhook, error)
 func (w *webhook) Send(ctx context.Context, m Message) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(m.Payload))
 	if err != nil {
-		return 0, unreached(err)
+		return 0, connectError(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	if err := w.sign(request.Header, m, time.Now()); err != nil {
-		return 0, unreached(err)
+		return 0, connectError(err)
 	}
 	response, err := w.client.Do(request)
 	if err != nil {
-		return 0, unreached(err)
+		return 0, connectError(err)
 	}
 	defer response.Body.Close()
-	_, _ = io.Copy(io.Discard, response.Body) // so that the connection can be used again; what it says changes nothing
-	if e := answered("the receiver", response.StatusCode, response.Header); e != nil {
+	_, _ = io.Copy(io.Discard, response.Body) // lets the connection be reused; the content is ignored
+	if e := statusError("the receiver", response.StatusCode, response.Header); e != nil {
 		return response.StatusCode, e
 	}
 	return response.StatusCode, nil
 }
 
-// sign sets the headers that identify and sign a message. The timestamp is that of the attempt: receivers refuse old
-// ones.
+// sign sets the headers that identify and sign a message. The timestamp is the time of the attempt, because receivers
+// reject old timestamps.
 func (w *webhook) sign(header http.Header, m Message, now time.Time) error {
 	header.Set(webhooks.HeaderWebhookID, m.EventID)
 	header.Set(webhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
@@ -86,7 +86,7 @@ func (w *webhook) sign(header http.Header, m Message, now time.Time) error {
 	return nil
 }
 
-// Signature is the value of [SignatureHeader] for a body.
+// Signature returns the value of [SignatureHeader] for a body.
 func Signature(secret string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)

@@ -1,5 +1,5 @@
-// Package outbox is how other domains say that something happened of which the receivers of notifications are to be
-// told: in the transaction that stores it, so that neither exists without the other.
+// Package outbox records events of other domains for the receivers of notifications. It writes in the transaction that
+// stores the subject, so that neither exists without the other.
 package outbox
 
 import (
@@ -13,35 +13,35 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Deliver is the job that sends what is due. Cause tells its occasions apart, so that a run that is planned for later
-// does not stand for one that is wanted now.
+// Deliver is the job that sends due deliveries. Cause distinguishes jobs, so that a job scheduled for later does not
+// suppress one that is needed now.
 type Deliver struct {
 	Cause string `json:"cause"`
 }
 
-// The causes.
+// Causes.
 const (
-	CauseEvent  = "event"  // something new happened
+	CauseEvent  = "event"  // there is a new event
 	CauseMore   = "more"   // a run ended before the work did
-	CausePeriod = "period" // whatever was missed
+	CausePeriod = "period" // the periodic job
 )
 
 // Kind is the name in the queue.
 func (Deliver) Kind() string { return "deliver_notifications" }
 
-// Queue is where the jobs wait: no other work keeps them waiting, and none waits for them.
+// Queue is a queue of its own, so that other jobs do not delay deliveries, nor deliveries other jobs.
 const Queue = "notifications"
 
-// InsertOpts make one run of many that are asked for. One that waits in the queue of an earlier version does not count.
+// InsertOpts deduplicates jobs. A job in the queue of an earlier version does not count.
 func (Deliver) InsertOpts() river.InsertOpts {
 	opts := jobs.OnceWaiting()
 	opts.Queue, opts.UniqueOpts.ByQueue = Queue, true
 	return opts
 }
 
-// ScanFinished notes that a scan of the context's deployment has ended; its findings are stored already. A deployment
-// without an enabled rule pays one query. Call it as the last thing of a transaction: another one that asks for the
-// same job waits until this one is committed.
+// ScanFinished records that a scan of the context's deployment has ended; its findings are already stored. A deployment
+// without an enabled rule costs one query. Call it last in the transaction: other transactions that enqueue the same
+// job wait until this one commits.
 func ScanFinished(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, scanID int64) error {
 	wanted, err := tx.NotificationRule.Query().Where(notificationrule.IsEnabled(true)).Exist(ctx)
 	if err != nil || !wanted {

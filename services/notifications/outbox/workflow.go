@@ -19,34 +19,34 @@ import (
 	"github.com/palisade/palisade/services/notifications/retry"
 )
 
-// KindWorkflow is the kind, in the ledger, of what steps of workflows say.
+// KindWorkflow is the ledger's kind for messages of workflow steps.
 const KindWorkflow = "workflow"
 
-// deliveriesPerInsert keeps a statement below SQLite's number of parameters.
+// deliveriesPerInsert keeps a statement below SQLite's parameter limit.
 const deliveriesPerInsert = 200
 
-// Workflow is what a step of a run has to say.
+// Workflow is a message from a step of a run.
 type Workflow struct {
 	payload.WorkflowMessage
-	// Step and Path are the place of the step in the run: a place says one thing, however often it is tried.
+	// Step and Path identify the task. A task sends one message, however often it is retried.
 	Step, Path string
-	// SubmittedAt is when the run was submitted, in microseconds: with the ids it makes the id of the message, which is
-	// unique among all servers that a receiver may listen to.
+	// SubmittedAt is the submission time of the run in microseconds. With the ids it forms the message id, which is unique
+	// across all servers that a receiver may get messages from.
 	SubmittedAt int64
-	// RuleIDs are the rules to tell; all that are enabled when empty.
+	// RuleIDs are the rules to use; all enabled rules if empty.
 	RuleIDs []int64
 }
 
-// UnknownRuleError names a rule that the deployment of the message does not have.
+// UnknownRuleError names a rule that does not exist in the message's deployment.
 type UnknownRuleError struct{ ID int64 }
 
 // Error implements error.
 func (e UnknownRuleError) Error() string { return fmt.Sprintf("notification rule %d not found", e.ID) }
 
-// WorkflowSays writes the deliveries of a message, in the deployment of the context, and returns how many there are.
-// The same place of the same run again writes none. Rules that are disabled are left out; a policy filter of a rule is
-// about findings and does not count here.
-func WorkflowSays(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, w Workflow) (deliveries int, err error) {
+// WorkflowMessage writes a message's deliveries in the context's deployment and returns their number. A repeated call
+// for the same task of a run writes none. Disabled rules are left out. A rule's policy filter applies to findings only
+// and is ignored here.
+func WorkflowMessage(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, w Workflow) (deliveries int, err error) {
 	rules, err := rulesOf(ctx, tx, w)
 	if err != nil {
 		return 0, err
@@ -63,7 +63,7 @@ func WorkflowSays(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, w Workflow)
 	for i, rule := range rules {
 		rows[i] = tx.Delivery.Create().SetDeploymentID(w.DeploymentID).SetRuleID(rule).SetEventID(event).SetKind(KindWorkflow).
 			SetProjectID(w.ProjectID).SetPayload(body).SetState("pending").SetNextAttemptAt(now).
-			SetGiveUpAt(now + retry.Patience.Microseconds()).SetCreatedAt(now)
+			SetGiveUpAt(now + retry.GiveUpAfter.Microseconds()).SetCreatedAt(now)
 	}
 	for part := range slices.Chunk(rows, deliveriesPerInsert) {
 		if err := tx.Delivery.CreateBulk(part...).Exec(ctx); err != nil {
@@ -73,7 +73,7 @@ func WorkflowSays(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, w Workflow)
 	return len(rows), queue.Enqueue(ctx, Deliver{Cause: CauseEvent}, nil)
 }
 
-// rulesOf reads the rules to tell. The lock lets two attempts at the same step take turns.
+// rulesOf reads the rules to use. It locks them to serialize attempts of the same step.
 func rulesOf(ctx context.Context, tx *ent.Tx, w Workflow) (ids []int64, err error) {
 	found, err := tx.NotificationRule.Query().Where(notificationrule.DeploymentID(w.DeploymentID), func(s *entsql.Selector) {
 		if s.Dialect() == dialect.Postgres {

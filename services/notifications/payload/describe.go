@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// maxDescribed is how many findings a text for people lists.
+	// maxDescribed is the maximum number of findings in a text.
 	maxDescribed = 20
-	// maxLine is how many bytes of a finding's message it shows.
+	// maxLine is the maximum length of a finding's message in it, in bytes.
 	maxLine = 200
 )
 
-// severities are the words for people of the numbers of severity.
+// severities maps severity numbers to words.
 var severities = map[int64]string{0: "info", 1: "warning", 2: "error"}
 
-// Describe is the text for people of a body that this package made: a line that says what it is about, and plain text.
+// Describe returns subject and plain text for a body made by this package.
 func Describe(body []byte) (subject, text string) {
 	if title, message, ok := workflowMessage(body); ok {
 		return oneLine(title), message
@@ -53,7 +53,7 @@ func Describe(body []byte) (subject, text string) {
 	return subject, out.String()
 }
 
-// oneLine brings a text from elsewhere into one line of bounded length.
+// oneLine reduces external text to one line of limited length.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) <= maxLine {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// object writes one JSON object; its keys appear in the order of the calls.
+// object encodes one JSON object. Keys appear in the order of the calls.
 type object struct {
 	out  []byte
 	some bool
@@ -30,7 +30,7 @@ func (o *object) text(name, value string) {
 	o.out = appendString(o.out, value)
 }
 
-// textOrNull writes null for what is not known.
+// textOrNull writes null for an unknown value.
 func (o *object) textOrNull(name, value string) {
 	o.key(name)
 	if value == "" {
@@ -40,7 +40,7 @@ func (o *object) textOrNull(name, value string) {
 	o.out = appendString(o.out, value)
 }
 
-// textIfAny leaves the key out for what is not known.
+// textIfAny omits the key of an unknown value.
 func (o *object) textIfAny(name, value string) {
 	if value != "" {
 		o.text(name, value)
@@ -70,8 +70,8 @@ func (o *object) textsIfAny(name string, values []string) {
 	}
 }
 
-// facts writes an object of any JSON, its keys sorted.
-func (o *object) facts(name string, values map[string]any) {
+// values encodes an object of any JSON with sorted keys.
+func (o *object) values(name string, values map[string]any) {
 	o.key(name)
 	o.out = appendMap(o.out, values)
 }
@@ -90,7 +90,7 @@ func appendMap(out []byte, values map[string]any) []byte {
 	return o.close()
 }
 
-// appendValue writes what encoding/json decodes into an any. A number is cut to an integer.
+// appendValue encodes a value decoded by encoding/json. Numbers are truncated to integers.
 func appendValue(out []byte, value any) []byte {
 	switch v := value.(type) {
 	case string:
@@ -122,7 +122,7 @@ func appendValue(out []byte, value any) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString writes a string as Python does with ensure_ascii; bytes that are no UTF-8 become U+FFFD.
+// appendString encodes a string as Python does with ensure_ascii. Invalid UTF-8 becomes U+FFFD.
 func appendString(out []byte, s string) []byte {
 	out = append(out, '"')
 	for i := 0; i < len(s); {
@@ -160,7 +160,7 @@ func appendASCII(out []byte, c byte) []byte {
 	return append(out, c)
 }
 
-// appendEscaped writes a rune as one or two UTF-16 units.
+// appendEscaped escapes a rune as one or two UTF-16 units.
 func appendEscaped(out []byte, r rune) []byte {
 	if r < 1<<16 {
 		return appendUnit(out, uint16(r))

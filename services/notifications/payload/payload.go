@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// MaxFindings is how many findings one message holds at the most.
+// MaxFindings is the maximum number of findings in one message.
 const MaxFindings = 100
 
-// Finding is a code finding that a scan saw for the first time.
+// Finding is a code finding that a scan reported for the first time.
 type Finding struct {
-	// ID is the id of the API, FirstSeenScanID that of the scan.
+	// ID is the finding's id in the API, FirstSeenScanID the scan's.
 	ID, FirstSeenScanID int64
-	// CheckID is the tool's name of the rule.
+	// CheckID is the tool's rule name.
 	CheckID string
 	Path    string
 	// Line, Column, EndLine and EndColumn count from 1; 0 is unknown.
@@ -23,29 +23,29 @@ type Finding struct {
 	Message                          string
 	// Severity is low, medium, high or critical.
 	Severity string
-	// CommittedAt is shown without a zone, in UTC.
+	// CommittedAt is formatted in UTC without a zone.
 	CommittedAt time.Time
 	CommitURL   string
 	// Ref is the full ref.
 	Ref string
 	// RepoName is the name of the project.
 	RepoName string
-	// CreatedAt is when the finding was seen first.
+	// CreatedAt is when the finding was first seen.
 	CreatedAt time.Time
 	Metadata  Metadata
 }
 
-// Metadata is what is known of the rule of a finding. What is empty is left out.
+// Metadata describes the finding's rule. Empty fields are omitted.
 type Metadata struct {
 	Category string
-	// Confidence is low, medium or high; receivers get it in capitals.
+	// Confidence is low, medium or high; the message has it in upper case.
 	Confidence             string
 	CWE, OWASP             []string
 	Subcategories          []string
 	VulnerabilityClasses   []string
 	PolicyID               int64
 	PolicyName, PolicySlug string
-	// Actions are what the policy does with the finding: none for a policy that only watches.
+	// Actions are the policy's actions on the finding; none for a monitoring policy.
 	Actions []string
 }
 
@@ -54,17 +54,17 @@ type Scan struct {
 	ID, DeploymentID, RepositoryID int64
 	// EnabledProducts are sast, sca, secrets or ai_sast.
 	EnabledProducts []string
-	// ExitCode is the scanner's; nil is shown as null.
+	// ExitCode is the scanner's exit code; nil becomes null.
 	ExitCode               *int32
 	Meta                   Meta
 	StartedAt, CompletedAt time.Time
-	// Stats are shown as they are; numbers are cut to integers.
+	// Stats are copied; numbers are truncated to integers.
 	Stats map[string]any
 	// TenantName is the slug of the deployment.
 	TenantName string
 }
 
-// Meta is what the scan's environment said about itself. What is empty is shown as null.
+// Meta holds the metadata that the scan's environment reported. Empty fields become null.
 type Meta struct {
 	On, Branch, Commit, Config, RepoURL, CIJobURL, Repository, CommitTitle          string
 	PullRequestID, PullRequestTitle                                                 string
@@ -108,8 +108,8 @@ func appendFinding(out []byte, f Finding) []byte {
 	o.number("index", 0)
 	o.text("commit_date", f.CommittedAt.UTC().Format("2006-01-02T15:04:05"))
 	o.text("commit_url", f.CommitURL)
-	o.text("first_seen_scan_id", hashed("scan", f.FirstSeenScanID))
-	o.text("id", hashed("finding", f.ID))
+	o.text("first_seen_scan_id", hashedID("scan", f.FirstSeenScanID))
+	o.text("id", hashedID("finding", f.ID))
 	o.number("numeric_id", f.ID)
 	o.text("ref", f.Ref)
 	o.text("repo_name", f.RepoName)
@@ -148,14 +148,14 @@ func appendScan(out []byte, s Scan) []byte {
 	} else {
 		o.number("exit_code", int64(*s.ExitCode))
 	}
-	o.text("hashed_id", hashed("scan", s.ID))
+	o.text("hashed_id", hashedID("scan", s.ID))
 	o.number("id", s.ID)
 	o.key("meta")
 	o.out = appendMeta(o.out, s.Meta)
 	o.number("repository_id", s.RepositoryID)
-	o.text("started_at", moment(s.StartedAt))
-	o.text("completed_at", moment(s.CompletedAt))
-	o.facts("stats", s.Stats)
+	o.text("started_at", formatTime(s.StartedAt))
+	o.text("completed_at", formatTime(s.CompletedAt))
+	o.values("stats", s.Stats)
 	o.text("tenant_name", s.TenantName)
 	return o.close()
 }
@@ -181,10 +181,10 @@ func appendMeta(out []byte, m Meta) []byte {
 	return o.close()
 }
 
-// moment is the form of times in the API.
-func moment(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+// formatTime formats a time as the API does.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// severity is the number that scanners use (contract facts, section 9): 2 is an error, 1 a warning, 0 information.
+// severity returns the scanners' severity number (contract facts, section 9): 2 is error, 1 warning, 0 info.
 func severity(word string) int64 {
 	switch word {
 	case "critical", "high":
@@ -195,8 +195,8 @@ func severity(word string) int64 {
 	return 0
 }
 
-// hashed is the id that receivers compare and never compute with. It is the same in every message.
-func hashed(kind string, id int64) string {
+// hashedID derives a stable id. Receivers compare it and never compute with it.
+func hashedID(kind string, id int64) string {
 	sum := sha256.Sum256([]byte(kind + ":" + strconv.FormatInt(id, 10)))
 	return hex.EncodeToString(sum[:12])
 }

@@ -48,7 +48,7 @@ func TestGoldenBodies(t *testing.T) {
 	apitest.Golden(t, "sample", string(payload.Sample(time.Date(2026, 5, 4, 10, 20, 30, 123456000, time.UTC))))
 }
 
-// A receiver that parses and writes again gets the same bytes.
+// Parsing and re-encoding gives the same bytes.
 func TestSurvivesPython(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
 	texts := rapid.SliceOfN(text, 0, 3)
@@ -91,7 +91,7 @@ func requireSurvives(t *rapid.T, body []byte) {
 	}
 }
 
-// dumps is Python's json.dumps(json.loads(text), separators=(',', ':')), for texts whose numbers are integers.
+// dumps is Python's json.dumps(json.loads(text), separators=(',', ':')), for texts with integer numbers.
 func dumps(in *json.Decoder, out *strings.Builder) error {
 	token, err := in.Token()
 	if err != nil {

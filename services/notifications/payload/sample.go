@@ -2,7 +2,7 @@ package payload
 
 import "time"
 
-// Sample is the body of a test message: one invented finding in the real shape.
+// Sample is the body of a test message: an invented finding in the real format.
 func Sample(at time.Time) []byte {
 	return Findings([]Finding{{
 		CheckID: "palisade.test-notification", Path: "app/login.py", Line: 42, Column: 9, EndLine: 42, EndColumn: 31,

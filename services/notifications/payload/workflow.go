@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// workflowKey is the only key of the message of a workflow.
+// workflowKey is the only key of a workflow message.
 const workflowKey = "palisade_workflow"
 
-// WorkflowMessage is what a step of a workflow has to say.
+// WorkflowMessage is a message from a workflow step.
 type WorkflowMessage struct {
 	DeploymentID int64
-	// Workflow is its name, RunID the id of the run.
+	// Workflow is the workflow's name, RunID the run's id.
 	Workflow string
 	RunID    int64
 	// ProjectID is null for 0.
 	ProjectID int64
-	// Title is one line, Text plain text.
+	// Title is one line, Text is plain text.
 	Title, Text string
 	SentAt      time.Time
 }
 
-// Workflow is the body of the message of a workflow: one object. The contract knows no such message: its key tells it
-// from those of the contract, and a receiver that does not know it finds nothing in it that it knows.
+// Workflow is the body of a workflow message: one object. The contract has no such message. Its key distinguishes it
+// from the contract's messages, and receivers that do not know it ignore it.
 func Workflow(m WorkflowMessage) []byte {
 	wrapper := openObject(nil)
 	wrapper.key(workflowKey)
@@ -38,12 +38,12 @@ func Workflow(m WorkflowMessage) []byte {
 	}
 	o.text("title", m.Title)
 	o.text("message", m.Text)
-	o.text("sent_at", moment(m.SentAt))
+	o.text("sent_at", formatTime(m.SentAt))
 	wrapper.out = o.close()
 	return wrapper.close()
 }
 
-// workflowMessage reads the texts for people of a body that Workflow made; ok is false for any other.
+// workflowMessage parses a body made by Workflow; ok is false for others.
 func workflowMessage(body []byte) (title, text string, ok bool) {
 	if !bytes.HasPrefix(body, []byte(`{"`+workflowKey+`":`)) {
 		return "", "", false

@@ -14,20 +14,20 @@ func TestDelayIsBounded(t *testing.T) {
 		failures := rapid.Int32().Draw(t, "failures")
 		random := rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "random")
 		delay := Delay(failures, random)
-		if delay < 0 || delay > Longest {
+		if delay < 0 || delay > MaxDelay {
 			t.Fatalf("Delay(%d, %v) = %s", failures, random, delay)
 		}
 		if failures < math.MaxInt32 && Delay(failures+1, random) < delay {
 			t.Fatalf("the delay after %d failures is longer than that after one more", failures)
 		}
 	})
-	if got := Delay(1, 0.5); got != First/2 {
-		t.Errorf("first delay %s, want %s", got, First/2)
+	if got := Delay(1, 0.5); got != InitialDelay/2 {
+		t.Errorf("first delay %s, want %s", got, InitialDelay/2)
 	}
 }
 
-// With a receiver that fails half of the time 10,000 messages arrive within minutes; with one that is down nobody is
-// asked more than a hundred times about one message.
+// With a receiver that fails half of the time, 10,000 messages arrive within minutes. A receiver that is down gets at
+// most a hundred attempts per message.
 func TestDelayDrains(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	latest, most := time.Duration(0), 0
@@ -39,7 +39,7 @@ func TestDelayDrains(t *testing.T) {
 		}
 		latest = max(latest, waited)
 	}
-	for waited := time.Duration(0); waited < Patience; most++ {
+	for waited := time.Duration(0); waited < GiveUpAfter; most++ {
 		waited += Delay(int32(most+1), 0.5)
 	}
 	if latest > 10*time.Minute || most > 100 {

@@ -1,5 +1,5 @@
-// Package remediation decides what the remediation policies of a deployment mean for findings: which of them make a
-// scan fail. The words of policies are in vocabulary.go.
+// Package remediation evaluates a deployment's remediation policies on findings: it decides whether a scan fails.
+// vocabulary.go has the words of policies.
 package remediation
 
 import (
@@ -16,56 +16,56 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 )
 
-// Facts are what conditions compare. Words are those of the tables, in any case; empty means that the finding has no
-// such property: it is none of any values then.
+// Facts are the properties of a finding that conditions compare, in the tables' words and any case. An empty property
+// matches no value.
 type Facts struct {
-	// MatchBasedID is the identity that scanners know, for the answer to them; may be empty.
+	// MatchBasedID is the identity for the answer to scanners; may be empty.
 	MatchBasedID string
 	// Product is code, supply_chain or secrets, or the type of the finding: sast, ai_sast, sca.
 	Product string
 	// Severity is critical, high, medium or low; Confidence high, medium or low.
 	Severity, Confidence string
-	// RuleName is the canonical name of the rule, Category the rule's, Project the name of the project.
+	// RuleName is the rule's canonical name, Category its category, Project the project's name.
 	RuleName, Category, Project string
-	// Tags are those of the project.
+	// Tags are the project's tags.
 	Tags []string
-	// Reachability is the exposure of supply-chain findings, ValidationState the state of secrets, Verdict that of
+	// Reachability is the exposure of supply-chain findings, ValidationState the state of secrets, Verdict the verdict of
 	// autotriage.
 	Reachability, ValidationState, Verdict string
-	// Status is the one of package lifecycle. Findings that are gone or that a person ignored never block; those that only
-	// autotriage ignored still do (contract facts, section 4).
+	// Status is a status of package lifecycle. Findings that are gone or that a person ignored never block. Findings that
+	// only autotriage ignored still block (contract facts, section 4).
 	Status string
-	// New is true for findings that were not there before the scan.
+	// New is true if the finding did not exist before the scan.
 	New bool
 }
 
-// Decision is what policies say about the findings of a scan.
+// Decision is the result of the policies for the findings of a scan.
 type Decision struct {
-	// Block is true if the scan should fail.
+	// Block is true if the scan must fail.
 	Block bool
-	// Reason names the policies and counts their findings; empty if nothing blocks.
+	// Reason names the policies with the number of their findings; empty if nothing blocks.
 	Reason string
-	// MatchBasedIDs are those of the blocking findings, sorted, each once; findings without one are not among them.
+	// MatchBasedIDs are the ids of the blocking findings, sorted and distinct, without empty ones.
 	MatchBasedIDs []string
 }
 
-// Policy is a policy that is ready to be asked.
+// Policy is a compiled policy.
 type Policy struct {
 	name       string
-	reason     string // what people are told beside the name
+	reason     string // shown to people with the name
 	blocks     bool
 	any        bool
 	conditions []condition
 }
 
-// condition holds for findings one of whose words is among values, or none if exclude.
+// condition matches findings with a word among values, or without any if exclude is set.
 type condition struct {
 	words   func(*Facts) []string
 	values  map[string]bool
 	exclude bool
 }
 
-// Load reads the active policies of the deployment of ctx, in one query.
+// Load reads the active policies of the context's deployment in one query.
 func Load(ctx context.Context, reader *ent.Client) ([]Policy, error) {
 	rows, err := reader.RemediationPolicy.Query().Where(remediationpolicy.Active(true)).
 		Order(ent.Asc(remediationpolicy.FieldPosition), ent.Asc(remediationpolicy.FieldID)).All(ctx)
@@ -87,7 +87,7 @@ func Load(ctx context.Context, reader *ent.Client) ([]Policy, error) {
 	return policies, nil
 }
 
-// Compile makes a policy ready to be asked. It fails on words that the vocabulary does not have.
+// Compile compiles a policy. It returns an error for unknown words.
 func Compile(from *policiesv1.RemediationPolicy) (Policy, error) {
 	policy := Policy{name: from.GetName(), any: from.GetFilters().GetMode() == ModeAny}
 	for _, action := range from.GetActions() {
@@ -110,7 +110,7 @@ func Compile(from *policiesv1.RemediationPolicy) (Policy, error) {
 	return policy, nil
 }
 
-// matches reports whether the policy is about the finding. The words of f are canonical.
+// matches reports whether the policy applies to the finding. The words of f are canonical.
 func (p *Policy) matches(f *Facts) bool {
 	for i := range p.conditions {
 		if p.conditions[i].holds(f) == p.any {
@@ -124,8 +124,8 @@ func (c *condition) holds(f *Facts) bool {
 	return slices.ContainsFunc(c.words(f), func(word string) bool { return word != "" && c.values[word] }) != c.exclude
 }
 
-// Block asks the policies about the findings of a scan. The answer depends on neither the order of the findings nor,
-// but for the order in the reason, that of the policies.
+// Block evaluates the policies on the findings of a scan. The result does not depend on the order of findings. The
+// order of policies affects only the reason.
 func Block(policies []Policy, findings []Facts) Decision {
 	var ids, reasons []string
 	counts := make([]int, len(policies))
@@ -154,7 +154,7 @@ func Block(policies []Policy, findings []Facts) Decision {
 	return Decision{Block: len(reasons) > 0, Reason: strings.Join(reasons, "; "), MatchBasedIDs: slices.Compact(ids)}
 }
 
-// describe says why the policy blocks, for the person who reads the log of the scan.
+// describe explains why the policy blocks, for the log of the scan.
 func (p *Policy) describe(findings int) string {
 	text := fmt.Sprintf("policy %s: %d finding", p.name, findings)
 	if findings != 1 {
@@ -166,7 +166,7 @@ func (p *Policy) describe(findings int) string {
 	return text
 }
 
-// decided are the statuses of findings that ask for nothing any more.
+// decided are the statuses of findings that need no action.
 var decided = map[string]bool{
 	lifecycle.Fixed: true, lifecycle.Removed: true, lifecycle.Muted: true, lifecycle.Ignored: true,
 }

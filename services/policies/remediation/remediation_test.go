@@ -12,7 +12,7 @@ import (
 	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
 )
 
-// policy makes a policy that blocks; conditions are "type=a,b" or "type!=a,b".
+// policy builds a blocking policy; conditions are "type=a,b" or "type!=a,b".
 func policy(t testing.TB, name, mode string, conditions ...string) Policy {
 	t.Helper()
 	from := &policiesv1.RemediationPolicy{
@@ -115,8 +115,8 @@ func TestDecision(t *testing.T) {
 	}
 }
 
-// TestBlockProperties draws policies and findings: each finding counts exactly where a plain reading of the policy says
-// so, the order of findings makes no difference, and no policy takes away what another one blocks.
+// TestBlockProperties draws policies and findings: a naive evaluation gives the same result for each finding, the order
+// of findings does not matter, and a policy never removes another policy's block.
 func TestBlockProperties(t *testing.T) {
 	words := []string{"critical", "high", "medium", "low"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -162,7 +162,7 @@ func TestBlockProperties(t *testing.T) {
 	})
 }
 
-// plainly reads a policy word for word.
+// plainly evaluates a policy naively.
 func plainly(p Policy, f Facts) bool {
 	if !p.blocks || f.Status == "ignored" || f.Status == "fixed" {
 		return false

@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// The words of policies that code asks for.
+// Words of policies that code refers to.
 const (
 	// ModeAll and ModeAny say how many conditions must hold.
 	ModeAll, ModeAny = "all", "any"
-	// ModeInclude and ModeExclude say whether the finding must be one of the values of a condition.
+	// ModeInclude and ModeExclude say whether a finding must or must not have one of the values of a condition.
 	ModeInclude, ModeExclude = "include", "exclude"
 	// ActionBlock makes scans fail.
 	ActionBlock = "block"
-	// ActionComment marks findings for review comments.
+	// ActionComment adds review comments to findings.
 	ActionComment = "comment"
-	// ConfigReason is what people read beside the name of a policy that blocks.
+	// ConfigReason is the text shown with the name of a blocking policy.
 	ConfigReason = "reason"
 )
 
-// Reference is what the values of a condition name.
+// Reference is the kind of objects that the values of a condition name.
 type Reference string
 
-// What values can name.
+// Kinds of named objects.
 const (
-	// RefNone: nothing that is stored.
+	// RefNone: no stored objects.
 	RefNone Reference = ""
 	// RefRule: rules, by name.
 	RefRule Reference = "rule"
@@ -34,23 +34,23 @@ const (
 	RefTag Reference = "project tag"
 )
 
-// ConditionType is something that conditions compare.
+// ConditionType is a property that conditions compare.
 type ConditionType struct {
-	// Type is the word, Description says what it compares.
+	// Type is the word; Description says what it compares.
 	Type, Description string
-	// Values are the only ones; empty means any.
+	// Values are the allowed values; empty means any.
 	Values []string
-	// Reference is what the values name.
+	// Reference is the kind of objects that the values name.
 	Reference Reference
 
 	words func(*Facts) []string
 }
 
-// ActionType is something that policies do.
+// ActionType is an action of policies.
 type ActionType struct {
-	// Type is the word, Description says what it does.
+	// Type is the word; Description says what it does.
 	Type, Description string
-	// Requires are the keys that the config must have, Optional those that it may have.
+	// Requires are the required keys of the config, Optional the optional ones.
 	Requires, Optional []string
 }
 
@@ -124,13 +124,13 @@ var actionTypes = []ActionType{
 	},
 }
 
-// ConditionTypes are all types of conditions.
+// ConditionTypes lists all types of conditions.
 func ConditionTypes() []ConditionType { return slices.Clone(conditionTypes) }
 
-// ActionTypes are all types of actions.
+// ActionTypes lists all types of actions.
 func ActionTypes() []ActionType { return slices.Clone(actionTypes) }
 
-// Canonical is how values are stored and compared: those of fixed words in lower case, others as they are.
+// Canonical returns the form in which values are stored and compared: fixed words in lower case, others unchanged.
 func (t ConditionType) Canonical(value string) string {
 	if len(t.Values) == 0 {
 		return value
@@ -138,10 +138,10 @@ func (t ConditionType) Canonical(value string) string {
 	return strings.ToLower(value)
 }
 
-// products are the words of findings for products where they differ.
+// products maps findings' words for products to the vocabulary's, where they differ.
 var products = map[string]string{"sast": "code", "ai_sast": "code", "sca": "supply_chain"}
 
-// canonical is the finding in the words of the vocabulary.
+// canonical converts a finding to the words of the vocabulary.
 func canonical(f Facts) Facts {
 	for _, word := range []*string{&f.Product, &f.Severity, &f.Confidence, &f.Reachability, &f.ValidationState, &f.Verdict, &f.Status} {
 		*word = strings.ToLower(*word)

@@ -1,4 +1,4 @@
-// Package codehost knows how source-code hosts spell links to code.
+// Package codehost builds links to code at source-code hosts.
 package codehost
 
 import (
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// LineURL links to a line of a file at a commit. It returns "" when the repository's URL or the commit is unknown.
-// scmType is one of SCM_TYPE_*; when that is unknown, the host's name decides and GitHub's form is the fallback.
+// LineURL links to a line of a file at a commit. It returns "" if the repository's URL or the commit is unknown.
+// scmType is one of SCM_TYPE_*. If it is unknown, the host's name decides, with GitHub's form as the fallback.
 func LineURL(scmType, repository, commit, path string, line int32) string {
 	if repository == "" {
 		return ""
@@ -16,7 +16,7 @@ func LineURL(scmType, repository, commit, path string, line int32) string {
 	return NewRepository(scmType, repository).Line(commit, path, line)
 }
 
-// Repository makes many links into one repository.
+// Repository builds many links into one repository.
 type Repository struct {
 	base, family string
 }
@@ -27,7 +27,7 @@ func NewRepository(scmType, repository string) Repository {
 	return Repository{base: base, family: family(scmType, base)}
 }
 
-// Known reports whether the repository's URL is.
+// Known reports whether the repository's URL is known.
 func (r Repository) Known() bool { return r.base != "" }
 
 // Line is LineURL.
@@ -50,7 +50,7 @@ func (r Repository) Line(commit, path string, line int32) string {
 	return base + "/blob/" + commit + "/" + file + "#L" + number
 }
 
-// RefURL links to a branch. It returns "" when the repository's URL is unknown or the ref is not a branch.
+// RefURL links to a branch. It returns "" if the repository's URL is unknown or the ref is not a branch.
 func RefURL(scmType, repository, fullRef string) string {
 	branch, ok := strings.CutPrefix(fullRef, "refs/heads/")
 	if repository == "" || !ok {

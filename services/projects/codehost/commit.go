@@ -2,7 +2,7 @@ package codehost
 
 import "strings"
 
-// CommitURL links to a commit. It returns "" when the repository's URL or the commit is unknown. scmType is as for
+// CommitURL links to a commit. It returns "" if the repository's URL or the commit is unknown. scmType is as for
 // LineURL.
 func CommitURL(scmType, repository, commit string) string {
 	if repository == "" || commit == "" {

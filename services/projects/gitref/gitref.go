@@ -1,4 +1,4 @@
-// Package gitref brings the spellings of a Git ref into one form, so that "main" and "refs/heads/main" are the same.
+// Package gitref normalises Git refs, so that "main" and "refs/heads/main" are the same.
 package gitref
 
 import (
@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Default is what callers send for "the primary branch of each project" (contract facts 3.11).
+// Default is the callers' value for "the primary branch of each project" (contract facts 3.11).
 const Default = "_default"
 
 // Full returns the full form of a ref: names without the prefix "refs/" are branches. It returns "" for "".
@@ -20,11 +20,11 @@ func Full(ref string) string {
 // IsBranch reports whether a full ref is a branch, not a tag or a pull request.
 func IsBranch(full string) bool { return strings.HasPrefix(full, "refs/heads/") }
 
-// Short returns the branch name of a full ref, and any other ref as it is.
+// Short returns the branch name of a full ref, and any other ref unchanged.
 func Short(full string) string { return strings.TrimPrefix(full, "refs/heads/") }
 
-// Check returns the rule of git (git check-ref-format) that a full ref breaks, in words that go on after "a ref"; "" if
-// it breaks none.
+// Check returns the rule of git (git check-ref-format) that a full ref violates, as a phrase after "a ref"; "" if it is
+// valid.
 func Check(full string) string {
 	switch {
 	case strings.ContainsFunc(full, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`~^:?*[\`, r) }):

@@ -1,5 +1,4 @@
-// Package projectname says what a new project may be called. It is asked where projects are made; those that are there
-// keep their names.
+// Package projectname validates names of new projects. Existing projects keep their names.
 package projectname
 
 import (
@@ -11,17 +10,16 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// routes are what paths of the API have behind the name of a project.
+// routes are the path segments of the API that may follow a project name.
 var routes = []string{"tags", "managed-scan"}
 
-// Normal is the one spelling of a name: in Unicode's form NFC, without white space around it.
+// Normal normalises a name: Unicode NFC, without surrounding white space.
 func Normal(name string) string { return norm.NFC.String(strings.TrimSpace(name)) }
 
-// blanks are letters that are shown as nothing: the fillers of Hangul, and the empty pattern of Braille.
+// blanks are invisible letters: the Hangul fillers and the blank Braille pattern.
 const blanks = "\u115f\u1160\u2800\u3164\uffa0"
 
-// Check returns the rule that a name in the normal form breaks, in words that go on after "the name of a project"; ""
-// if it breaks none.
+// Check returns the rule that a normalised name violates, as a phrase after "the name of a project"; "" if it is valid.
 func Check(name string) string {
 	for _, r := range name {
 		if !unicode.IsPrint(r) || strings.ContainsRune(blanks, r) {

@@ -9,22 +9,22 @@ import (
 // Size is the length of the buckets of a report.
 type Size int
 
-// The sizes. Days begin at midnight UTC, weeks on Mondays, months on their first day.
+// Sizes. Days begin at midnight UTC, weeks on Mondays, months on their first day.
 const (
 	Day Size = iota + 1
 	Week
 	Month
 )
 
-// Limits of what a report covers.
+// Limits of a report.
 const (
-	// DefaultLength is how far back a report goes that says nothing.
+	// DefaultLength is the default length of a report.
 	DefaultLength = 30 * 24 * time.Hour
-	// Max is how many buckets a report has at most.
+	// Max is the maximum number of buckets.
 	Max = 400
 )
 
-// String is the word for error texts.
+// String returns the word for error texts.
 func (s Size) String() string {
 	switch s {
 	case Day:
@@ -37,12 +37,12 @@ func (s Size) String() string {
 	return fmt.Sprintf("size %d", int(s))
 }
 
-// Period is the time from Since, inclusive, until Until, exclusive.
+// Period is the time from Since (inclusive) to Until (exclusive).
 type Period struct{ Since, Until time.Time }
 
-// Of is the period that a request means: the last 30 days before now when it names neither end, up to now without an
-// end, and the 30 days before until without a beginning. The zero time stands for an end that is not named. Times are
-// cut to microseconds, as the store keeps them. The error says what is wrong with the ends.
+// Of returns the period of a request. Without bounds it is the last 30 days before now. Without until it ends now, and
+// without since it is the 30 days before until. The zero time is an absent bound. Times are cut to microseconds, as in
+// the store. The error describes invalid bounds.
 func Of(since, until, now time.Time) (Period, error) {
 	if until.IsZero() {
 		until = now
@@ -57,7 +57,7 @@ func Of(since, until, now time.Time) (Period, error) {
 	return p, nil
 }
 
-// Length is how long the period is; periods of more than 292 years count as that long.
+// Length is the length of the period; the maximum is 292 years.
 func (p Period) Length() time.Duration { return p.Until.Sub(p.Since) }
 
 // Contains reports whether t is in the period.
@@ -66,7 +66,7 @@ func (p Period) Contains(t time.Time) bool { return !t.Before(p.Since) && t.Befo
 // Previous is the period of the same length that ends where p begins.
 func (p Period) Previous() Period { return Period{p.Since.Add(-p.Length()), p.Since} }
 
-// Size is the one for a report that names none: days up to 45 days, weeks up to 26 weeks, else months.
+// Size is the default bucket size: days up to 45 days, weeks up to 26 weeks, else months.
 func (p Period) Size() Size {
 	const day = 24 * time.Hour
 	switch length := p.Length(); {
@@ -78,10 +78,9 @@ func (p Period) Size() Size {
 	return Month
 }
 
-// Make divides the time from since until until. The buckets follow one another without gaps; all begin where days,
-// weeks or months of UTC begin, but the first, which begins at since, and the last ends at until: so the numbers of all
-// buckets add up to those of the period. It is an error when since is not before until, or when there are more than
-// [Max] buckets.
+// Make divides the time from since to until into contiguous buckets. They begin at UTC days, weeks or months, except
+// the first, which begins at since; the last ends at until. So the numbers of all buckets add up to the period's. It is
+// an error if since is not before until, or if there are more than [Max] buckets.
 func Make(since, until time.Time, size Size) ([]Period, error) {
 	since, until = since.UTC(), until.UTC()
 	if !since.Before(until) {
@@ -102,7 +101,7 @@ func Make(since, until time.Time, size Size) ([]Period, error) {
 	return periods, nil
 }
 
-// Next is where the first bucket after t begins.
+// Next is the start of the first bucket after t.
 func Next(t time.Time, size Size) time.Time {
 	year, month, day := t.UTC().Date()
 	switch size {
@@ -116,7 +115,7 @@ func Next(t time.Time, size Size) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 }
 
-// Index returns which of the periods, which follow one another, contains t; -1 when none does.
+// Index returns which of the contiguous periods contains t; -1 if none does.
 func Index(periods []Period, t time.Time) int {
 	low, high := 0, len(periods)
 	for low < high {

@@ -91,7 +91,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// Buckets cover the period without gaps and overlaps, begin where they should, and Index finds each time's.
+// Buckets cover the period without gaps and overlaps and begin at the right times, and Index finds the bucket of each
+// time.
 func TestBucketsPartitionThePeriod(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		since := time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "since")).UTC()

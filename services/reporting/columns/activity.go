@@ -1,10 +1,10 @@
 package columns
 
-// Move is a way into the backlog or out of it.
+// Move is a way to enter or leave the backlog.
 type Move int
 
-// The moves. What leaves the backlog is counted by where it goes; what changes elsewhere (an ignored finding that is
-// fixed) is none.
+// Moves. A finding that leaves the backlog is counted by its new status. A change outside of the backlog (an ignored
+// finding is fixed) is not a move.
 const (
 	NoMove Move = iota - 1
 	Opened
@@ -12,7 +12,7 @@ const (
 	WasFixed
 	WasRemoved
 	WasProvisionallyIgnored
-	Moves // their number
+	Moves // number of moves
 )
 
 func moveOf(before, after Status) Move {
@@ -59,21 +59,21 @@ func (s *Snapshot) Activity(f *Filter, since uint32, ends []uint32) [][Moves]int
 	return buckets
 }
 
-// Outcome is what became of a finding that appeared.
+// Outcome is the result of a new finding.
 type Outcome int
 
-// The outcomes. Silenced findings were not shown to developers.
+// Outcomes. Silenced findings were not shown to developers.
 const (
 	Silenced Outcome = iota
 	StillOpen
 	BecameFixed
 	BecameIgnored
 	BecameProvisionallyIgnored
-	Outcomes // their number
+	Outcomes // number of outcomes
 )
 
-// outcomeAt is what had become of a finding by a time. Being removed (its pull request was closed, or merged) says
-// nothing about it: it counts as it stood before.
+// outcomeAt is a finding's outcome at a time. Removal (its pull request was closed or merged) does not count: the
+// status before it does.
 func outcomeAt(attr Attr, at []uint32, status []Status, end uint32) Outcome {
 	if !attr.Shown() {
 		return Silenced
@@ -96,7 +96,7 @@ func outcomeAt(attr Attr, at []uint32, status []Status, end uint32) Outcome {
 	return StillOpen
 }
 
-// Appeared counts, by bucket in which findings were found first, what had become of them at its end.
+// Appeared counts findings by the bucket in which they were first found and their outcome at its end.
 func (s *Snapshot) Appeared(f *Filter, since uint32, ends []uint32) [][Outcomes]int32 {
 	line := newTimeline(ends)
 	counts := fold(s, f, func() []int32 { return make([]int32, len(ends)*int(Outcomes)) }, func(counts []int32, c *chunk, i int) {

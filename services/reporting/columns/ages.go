@@ -1,11 +1,11 @@
 package columns
 
-// maxCells bounds the memory of one pass over the findings: 16 MB a processor.
+// maxCells limits the memory of one pass over the findings: 16 MB per processor.
 const maxCells = 4 << 20
 
-// MedianAges computes how old, in whole days of 24 hours, the findings were that were open at ascending ends: the
-// median by group and end, the lower whole number between the two in the middle, 0 when nothing was open. An age counts
-// from when the finding was opened last.
+// MedianAges computes the median age of open findings, by group and end, in whole days of 24 hours. Of two middle
+// values it returns the lower; without open findings it returns 0. The age counts from the last opening. ends is
+// ascending.
 func (s *Snapshot) MedianAges(f *Filter, by *Grouping, ends []uint32) [][]int32 {
 	medians := make([][]int32, by.Groups)
 	for len(ends) > 0 {
@@ -19,7 +19,7 @@ func (s *Snapshot) MedianAges(f *Filter, by *Grouping, ends []uint32) [][]int32 
 	return medians
 }
 
-// daysUntil is how many ages in days there can be.
+// daysUntil is the number of possible ages in days.
 func (s *Snapshot) daysUntil(end uint32) int {
 	if end <= s.oldest {
 		return 2
@@ -27,46 +27,46 @@ func (s *Snapshot) daysUntil(end uint32) int {
 	return int((end-s.oldest)/day) + 2
 }
 
-// opened numbers the days on which findings were opened, so that all that are opened on one have the same age at an
-// end. Such days begin at the time of day of the end, so ends of several times of day (buckets begin at midnight, but
-// the last one ends when the period does, or now) count in stretches, each with days of its own.
-type opened struct {
-	stretches []stretch
-	oldest    uint32
-	days      int
+// openingDays numbers the days of openings, so that all findings opened on one day have the same age at an end. Such a
+// day begins at the end's time of day. Buckets begin at midnight, but the last one may end at another time, so ends are
+// divided into ranges with the same time of day, each with its own days.
+type openingDays struct {
+	ranges []phaseRange
+	oldest uint32
+	days   int
 }
 
-type stretch struct {
-	first, last int // ends
+type phaseRange struct {
+	first, last int // positions in ends
 	phase       uint32
-	shift       uint32 // makes days begin at the time of day
-	base        uint32 // number of the day of the oldest opening
+	shift       uint32 // aligns days to the time of day
+	base        uint32 // day number of the oldest opening
 }
 
-func newOpened(ends []uint32, oldest uint32, days int) *opened {
-	o := &opened{oldest: oldest, days: days}
+func newOpeningDays(ends []uint32, oldest uint32, days int) *openingDays {
+	o := &openingDays{oldest: oldest, days: days}
 	for i, end := range ends {
-		if n := len(o.stretches); n > 0 && o.stretches[n-1].phase == end%day {
-			o.stretches[n-1].last = i + 1
+		if n := len(o.ranges); n > 0 && o.ranges[n-1].phase == end%day {
+			o.ranges[n-1].last = i + 1
 		} else {
 			shift := 2*day - end%day - 1
-			o.stretches = append(o.stretches, stretch{i, i + 1, end % day, shift, (oldest + shift) / day})
+			o.ranges = append(o.ranges, phaseRange{i, i + 1, end % day, shift, (oldest + shift) / day})
 		}
 	}
 	return o
 }
 
-// dayOf is the number of the day, from 0, of a stretch on which something was opened. It ends at the time of day of the
-// stretch, inclusive: 24 hours later the age is one day.
-func (s *stretch) dayOf(at uint32) int { return int((at+s.shift)/day - s.base) }
+// dayOf is the day number, from 0, of an opening in a range. The day ends at the range's time of day, inclusive: 24
+// hours later the age is one day.
+func (s *phaseRange) dayOf(at uint32) int { return int((at+s.shift)/day - s.base) }
 
-// ageAt is the age at an end of what was opened on a day.
-func (o *opened) ageAt(end uint32, dayNumber int) int32 {
+// ageAt is the age at an end of findings opened on a day.
+func (o *openingDays) ageAt(end uint32, dayNumber int) int32 {
 	return int32((end+day-end%day)/day) - int32((o.oldest+day-end%day+day-1)/day) - int32(dayNumber)
 }
 
 func (s *Snapshot) medianAges(f *Filter, by *Grouping, ends []uint32, days int) [][]int32 {
-	line, opened := newTimeline(ends), newOpened(ends, s.oldest, days)
+	line, opened := newTimeline(ends), newOpeningDays(ends, s.oldest, days)
 	width := (len(ends) + 1) * days
 	changes := fold(s, f, func() []int32 { return make([]int32, by.Groups*width) }, func(changes []int32, c *chunk, i int) {
 		group := by.of(c, i)
@@ -76,8 +76,8 @@ func (s *Snapshot) medianAges(f *Filter, by *Grouping, ends []uint32, days int) 
 		table := changes[int(group)*width:]
 		c.openTimes(i, func(from, to uint32) {
 			first, last := line.after(from), line.after(to)
-			for n := range opened.stretches {
-				part := &opened.stretches[n]
+			for n := range opened.ranges {
+				part := &opened.ranges[n]
 				low, high := max(first, part.first), min(last, part.last)
 				if low >= high {
 					continue
@@ -97,11 +97,11 @@ func (s *Snapshot) medianAges(f *Filter, by *Grouping, ends []uint32, days int) 
 	return medians
 }
 
-// medians adds up the changes of one group from end to end.
-func (o *opened) medians(changes []int32, ends []uint32) []int32 {
+// medians accumulates the changes of one group from end to end.
+func (o *openingDays) medians(changes []int32, ends []uint32) []int32 {
 	list := make([]int32, len(ends))
 	open := make([]int32, o.days)
-	for _, part := range o.stretches {
+	for _, part := range o.ranges {
 		clear(open)
 		for n := part.first; n < part.last; n++ {
 			var total int32
@@ -110,7 +110,7 @@ func (o *opened) medians(changes []int32, ends []uint32) []int32 {
 				total += open[d]
 			}
 			if total > 0 {
-				// Both in the middle; they are the same one when the number is odd.
+				// The two middle ones; equal if the number is odd.
 				young, old := o.nth(open, ends[n], (total-1)/2), o.nth(open, ends[n], total/2)
 				list[n] = (young + old) / 2
 			}
@@ -119,13 +119,13 @@ func (o *opened) medians(changes []int32, ends []uint32) []int32 {
 	return list
 }
 
-// nth is the age of one of the open findings, the oldest being number 0.
-func (o *opened) nth(open []int32, end uint32, n int32) int32 {
+// nth is the age of the nth open finding, oldest first.
+func (o *openingDays) nth(open []int32, end uint32, n int32) int32 {
 	for d, count := range open {
 		if n < count {
 			return o.ageAt(end, d)
 		}
 		n -= count
 	}
-	return 0 // not reached: n is below the sum
+	return 0 // unreachable: n is below the sum
 }

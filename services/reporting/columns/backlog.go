@@ -1,6 +1,6 @@
 package columns
 
-// Backlog counts the findings that were open at ascending ends, by group and end.
+// Backlog counts open findings by group and end. ends is ascending.
 func (s *Snapshot) Backlog(f *Filter, by *Grouping, ends []uint32) [][]int32 {
 	width := len(ends) + 1
 	line := newTimeline(ends)
@@ -27,7 +27,7 @@ func (s *Snapshot) Backlog(f *Filter, by *Grouping, ends []uint32) [][]int32 {
 	return counts
 }
 
-// OpenByAttr counts the findings that were open at a time, by Attr.
+// OpenByAttr counts the findings open at a time, by Attr.
 func (s *Snapshot) OpenByAttr(f *Filter, at uint32) []int32 {
 	return fold(s, f, func() []int32 { return make([]int32, Attrs) }, func(counts []int32, c *chunk, i int) {
 		if c.statusAt(i, at).Open() {
@@ -36,7 +36,7 @@ func (s *Snapshot) OpenByAttr(f *Filter, at uint32) []int32 {
 	}, sum)
 }
 
-// statusAt is where a finding stood at a time.
+// statusAt is a finding's status at a time.
 func (c *chunk) statusAt(i int, end uint32) Status {
 	at, status := c.history(i)
 	for j := len(at) - 1; j >= 0; j-- {

@@ -5,33 +5,33 @@ import (
 	"sort"
 )
 
-// chunkSize is how many findings are copied to change one; a chunk is split when it has twice as many.
+// chunkSize is the number of findings copied to change one. A chunk of twice the size is split.
 const chunkSize = 4096
 
-// chunk holds findings by id. Its columns never change.
+// chunk holds findings by id. It is immutable.
 type chunk struct {
-	base   int64    // id of the first
-	id     []uint32 // minus base
+	base   int64    // first id
+	id     []uint32 // relative to base
 	place  []uint32
 	rule   []uint32
 	attr   []Attr
-	offset []uint32 // of the first transition; one more than findings
+	offset []uint32 // first transition of each finding, plus the end
 	at     []uint32
 	status []Status
-	oldest uint32 // of all transitions
+	oldest uint32 // oldest transition
 }
 
 func (c *chunk) len() int { return len(c.id) }
 
 func (c *chunk) idOf(i int) int64 { return c.base + int64(c.id[i]) }
 
-// history of a finding; at and status are parallel.
+// history returns a finding's history; at and status are parallel.
 func (c *chunk) history(i int) (at []uint32, status []Status) {
 	from, to := c.offset[i], c.offset[i+1]
 	return c.at[from:to], c.status[from:to]
 }
 
-// begin makes an empty chunk ready for its first finding.
+// begin initializes a chunk for its first finding.
 func (c *chunk) begin(id int64) {
 	if c.len() == 0 {
 		c.base, c.offset, c.oldest = id, append(c.offset, 0), ^uint32(0)
@@ -44,7 +44,7 @@ func (c *chunk) add(r Row) {
 	c.place, c.rule, c.attr = append(c.place, r.Place), append(c.rule, r.Rule), append(c.attr, r.Attr)
 	last := uint32(0)
 	for _, t := range r.Transitions {
-		// Clocks of nodes differ a little. The order of the events is the true one.
+		// Clocks of nodes differ slightly. The order of events is authoritative.
 		last = max(last, t.At)
 		c.at, c.status = append(c.at, last), append(c.status, t.Status)
 		c.oldest = min(c.oldest, last)
@@ -56,7 +56,7 @@ func (c *chunk) bytes() int64 {
 	return int64(200 + 4*(cap(c.id)+cap(c.place)+cap(c.rule)+cap(c.offset)+cap(c.at)) + 2*cap(c.attr) + cap(c.status))
 }
 
-// copy adds findings of another chunk as they are.
+// copy copies findings of another chunk.
 func (c *chunk) copy(from *chunk, first, end int) {
 	c.begin(from.idOf(first))
 	for _, id := range from.id[first:end] {
@@ -70,10 +70,10 @@ func (c *chunk) copy(from *chunk, first, end int) {
 		c.offset = append(c.offset, offset+shift)
 	}
 	c.at, c.status = append(c.at, from.at[low:high]...), append(c.status, from.status[low:high]...)
-	c.oldest = min(c.oldest, from.oldest) // it may be older than what is copied: it is a bound
+	c.oldest = min(c.oldest, from.oldest) // a lower bound: the oldest transition may not be copied
 }
 
-// with merges rows, by id, into a copy of the chunk, and divides it when it has become too long.
+// with merges rows by id into a copy of the chunk, and splits it if it is too long.
 func (c *chunk) with(rows []Row) []*chunk {
 	w := newChunkWriter(2 * chunkSize)
 	next := 0
@@ -89,7 +89,7 @@ func (c *chunk) with(rows []Row) []*chunk {
 	return w.done()
 }
 
-// chunkWriter makes chunks of at most limit findings.
+// chunkWriter builds chunks of at most limit findings.
 type chunkWriter struct {
 	limit   int
 	chunks  []*chunk
@@ -98,9 +98,9 @@ type chunkWriter struct {
 
 func newChunkWriter(limit int) *chunkWriter { return &chunkWriter{limit: limit, current: &chunk{}} }
 
-// room begins another chunk when the current one is full, or cannot hold an id, and returns how many findings more it
-// holds.
-func (w *chunkWriter) room(id int64) int {
+// capacity starts another chunk if the current one is full or cannot hold an id, and returns how many more findings
+// fit.
+func (w *chunkWriter) capacity(id int64) int {
 	if n := w.current.len(); n > 0 && (n >= w.limit || id-w.current.base >= 1<<32) {
 		w.end()
 	}
@@ -108,19 +108,19 @@ func (w *chunkWriter) room(id int64) int {
 }
 
 func (w *chunkWriter) add(r Row) {
-	w.room(r.ID)
+	w.capacity(r.ID)
 	w.current.add(r)
 }
 
 func (w *chunkWriter) copy(from *chunk, first, end int) {
 	for first < end {
-		n := min(w.room(from.idOf(end-1)), end-first)
+		n := min(w.capacity(from.idOf(end-1)), end-first)
 		w.current.copy(from, first, first+n)
 		first += n
 	}
 }
 
-// end keeps the current chunk, without the memory that growing took too much.
+// end finishes the current chunk and trims its memory.
 func (w *chunkWriter) end() {
 	c := w.current
 	c.id, c.place, c.rule, c.attr = slices.Clone(c.id), slices.Clone(c.place), slices.Clone(c.rule), slices.Clone(c.attr)

@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 )
 
-// rowsOf gives back what a snapshot holds.
+// rowsOf returns the content of a snapshot.
 func rowsOf(s *Snapshot) map[int64]string {
 	rows := map[int64]string{}
 	last := int64(-1)
@@ -60,7 +60,7 @@ func ascending(rows map[int64]Row) func() (Row, bool) {
 	}
 }
 
-// A snapshot that was changed many times holds what one that is built of the same rows does, and earlier ones stay.
+// A snapshot after many changes equals one built from the same rows, and earlier snapshots are unchanged.
 func TestWithEqualsBuild(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		far := rapid.SampledFrom([]int64{1, 1, 7, 1 << 31}).Draw(t, "distance of ids")
@@ -108,7 +108,7 @@ func TestWithEqualsBuild(t *testing.T) {
 	})
 }
 
-// What the database packs is what Go packs: every word has a number of its own, and comes back.
+// The database and Go pack identically: each word has its own number and is unpacked again.
 func TestAttrsKeepTheirWords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := func(a attribute) string {
@@ -142,7 +142,8 @@ func TestAttrsKeepTheirWords(t *testing.T) {
 	}
 }
 
-// Ages at the ends of many short buckets over a long time are computed in several passes: the same as one by one.
+// Ages at the ends of many short buckets over a long time are computed in several passes, with the same results as one
+// by one.
 func TestMedianAgesInParts(t *testing.T) {
 	table := NewTable()
 	const begin = 1_600_000_000 / day * day

@@ -1,7 +1,6 @@
-// Package columns computes reports from compact columns of all findings of a deployment and of the history of their
-// status. It knows neither the database nor the API.
+// Package columns computes reports from a compact columnar form of all findings of a deployment and their status
+// history. It does not use the database or the API.
 //
-// A [Snapshot] never changes; [Table.With] makes the next one and shares what has not changed, so that those who read
-// one never wait. Times are whole seconds since 1970 UTC: what happened in the second that a time lies in counts as
-// before it.
+// A [Snapshot] is immutable. [Table.With] builds the next one and shares unchanged data, so readers never wait. Times
+// are whole seconds since 1970 UTC: an event in the same second as a time counts as before it.
 package columns

@@ -9,10 +9,10 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 )
 
-// Status is where a finding stood.
+// Status is the status of a finding.
 type Status uint8
 
-// The statuses of package lifecycle; None is before a finding was found.
+// The statuses of package lifecycle. None is before the finding was found.
 const (
 	None Status = iota
 	Open
@@ -29,7 +29,7 @@ var statuses = map[string]Status{
 	lifecycle.ProvisionallyIgnored: ProvisionallyIgnored, lifecycle.Fixed: Fixed, lifecycle.Removed: Removed,
 }
 
-// TransitionSQL is the expression that makes the database pack the columns at and to_status of an event.
+// TransitionSQL is the SQL expression that packs the columns at and to_status of an event.
 func TransitionSQL() string {
 	var b strings.Builder
 	b.WriteString("at / 1000000 * 8 + CASE to_status")
@@ -39,19 +39,19 @@ func TransitionSQL() string {
 	return b.String() + " ELSE 0 END"
 }
 
-// TransitionOf unpacks it.
+// TransitionOf unpacks the value of TransitionSQL.
 func TransitionOf(packed int64) Transition {
 	return Transition{At: uint32(max(0, min(packed>>3, 1<<32-1))), Status: Status(packed & 7)}
 }
 
-// Open reports whether a finding of this status asks for attention.
+// Open reports whether a finding with this status is in the backlog.
 func (s Status) Open() bool { return s >= Open && s <= Fixing }
 
-// Attr is all that a finding is told apart by, besides place and rule: one number, so that one look into a table says
-// whether a filter chooses it.
+// Attr packs all attributes of a finding except place and rule into one number, so that one table lookup decides
+// whether a filter matches.
 type Attr uint16
 
-// attribute is a part of an Attr: its words are numbered from 1 in this order, and 0 stands for any other and for null.
+// attribute is a part of an Attr. Its words are numbered from 1 in this order; 0 is any other word or null.
 type attribute struct {
 	column string
 	shift  int
@@ -70,7 +70,7 @@ var (
 	attributes = []attribute{issueType, severity, exposure, validation, verdict, policy}
 )
 
-// Attrs is the number of different values of an Attr.
+// Attrs is the number of values of an Attr.
 const Attrs = 1 << 16
 
 func (a attribute) of(attr Attr) string {
@@ -90,7 +90,7 @@ func (a attribute) number(word string) Attr {
 	return 0
 }
 
-// Words are an Attr in the words of the findings table; those that reports do not tell apart are "".
+// Words is an unpacked Attr in the words of the findings table; "" is a word that reports do not distinguish.
 type Words struct{ IssueType, Severity, Exposure, Validation, Verdict, Policy string }
 
 // Attr packs the words.
@@ -104,8 +104,8 @@ func (a Attr) Words() Words {
 	return Words{issueType.of(a), severity.of(a), exposure.of(a), validation.of(a), verdict.of(a), policy.of(a)}
 }
 
-// AttrSQL is the expression that makes the database pack the columns of a finding: it does so in a tenth of the time
-// that handing over six words would take.
+// AttrSQL is the SQL expression that packs the columns of a finding. That takes a tenth of the time of transferring six
+// words.
 func AttrSQL() string {
 	parts := make([]string, len(attributes))
 	for i, a := range attributes {
@@ -119,7 +119,7 @@ func AttrSQL() string {
 	return strings.Join(parts, " + ")
 }
 
-// Product is what the contract groups issue types into.
+// Product is the contract's group of issue types.
 type Product int
 
 // The products.
@@ -130,7 +130,7 @@ const (
 	Secrets
 )
 
-// Product of a finding.
+// Product returns the finding's product.
 func (a Attr) Product() Product {
 	switch issueType.of(a) {
 	case "sast", "ai_sast":

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// Filter chooses findings.
+// Filter selects findings.
 type Filter struct {
-	// Places says of each place whether its findings count.
+	// Places reports for each place whether its findings match.
 	Places []bool
-	// Rules says the same of each rule; nil chooses all.
+	// Rules is the same for rules; nil matches all.
 	Rules []bool
-	// Attrs says the same of each Attr.
+	// Attrs is the same for each Attr.
 	Attrs *[Attrs]bool
 }
 
@@ -19,8 +19,8 @@ func (f *Filter) chooses(c *chunk, i int) bool {
 	return f.Places[c.place[i]] && f.Attrs[c.attr[i]] && (f.Rules == nil || f.Rules[c.rule[i]])
 }
 
-// Grouping puts each finding into one of several groups: the sum of what the tables say about its place, its rule and
-// its Attr, each nil for 0. A sum below 0 leaves the finding out.
+// Grouping assigns findings to groups: the sum of the tables' values for its place, rule and Attr; a nil table is 0. A
+// negative sum excludes the finding.
 type Grouping struct {
 	Groups int
 	Place  []int32
@@ -42,8 +42,8 @@ func (g *Grouping) of(c *chunk, i int) int32 {
 	return n
 }
 
-// fold gives every chosen finding to add. Processors divide the chunks among them, each with a result of its own; merge
-// takes them together.
+// fold passes each matching finding to add. The chunks are divided among processors, each with its own result; merge
+// combines them.
 func fold[A any](s *Snapshot, f *Filter, start func() A, add func(into A, c *chunk, i int), merge func(into, from A) A) A {
 	workers := min(runtime.GOMAXPROCS(0), 4, 1+len(s.chunks)/8)
 	results := make([]A, workers)
@@ -76,10 +76,10 @@ func sum(into, from []int32) []int32 {
 	return into
 }
 
-// forever is the end of what has not ended.
-const forever = ^uint32(0)
+// maxTime is the end time of an open interval.
+const maxTime = ^uint32(0)
 
-// openTimes gives the times during which a finding was open: from inclusive, to exclusive.
+// openTimes yields the times during which a finding was open: from (inclusive) to (exclusive).
 func (c *chunk) openTimes(i int, yield func(from, to uint32)) {
 	at, status := c.history(i)
 	open, from := false, uint32(0)
@@ -94,7 +94,7 @@ func (c *chunk) openTimes(i int, yield func(from, to uint32)) {
 		}
 	}
 	if open {
-		yield(from, forever)
+		yield(from, maxTime)
 	}
 }
 
@@ -104,7 +104,7 @@ const day = 24 * 60 * 60
 type timeline struct {
 	ends    []uint32
 	base    uint32  // day of ends[0]
-	last    uint32  // end
+	last    uint32  // last end
 	firstOf []int32 // by day since base
 }
 
@@ -120,7 +120,7 @@ func newTimeline(ends []uint32) *timeline {
 	return t
 }
 
-// after returns the number of the first end after at; the number of ends when there is none.
+// after returns the index of the first end after at; the number of ends if there is none.
 func (t *timeline) after(at uint32) int {
 	if at < t.ends[0] {
 		return 0

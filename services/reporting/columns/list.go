@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Record is a finding that a condition is asked about.
+// Record is a finding for a condition.
 type Record struct {
 	Attr   Attr
 	at     []uint32
 	status []Status
 }
 
-// StatusAt is where the finding stood at a time.
+// StatusAt is the finding's status at a time.
 func (r Record) StatusAt(end uint32) Status {
 	for j := len(r.at) - 1; j >= 0; j-- {
 		if r.at[j] < end {
@@ -22,7 +22,7 @@ func (r Record) StatusAt(end uint32) Status {
 	return None
 }
 
-// Moved reports whether the finding moved in one of several ways between since, inclusive, and until, exclusive.
+// Moved reports whether the finding moved in one of several ways between since (inclusive) and until (exclusive).
 func (r Record) Moved(since, until uint32, ways func(Move) bool) bool {
 	before := None
 	for j, after := range r.status {
@@ -35,8 +35,7 @@ func (r Record) Moved(since, until uint32, ways func(Move) bool) bool {
 	return false
 }
 
-// Appeared returns what had become, at until, of a finding that was found first between since and until; ok is false
-// for others.
+// Appeared returns the outcome, at until, of a finding first found between since and until; ok is false for others.
 func (r Record) Appeared(since, until uint32) (outcome Outcome, ok bool) {
 	if len(r.at) == 0 || r.at[0] < since || r.at[0] >= until {
 		return 0, false
@@ -44,13 +43,13 @@ func (r Record) Appeared(since, until uint32) (outcome Outcome, ok bool) {
 	return outcomeAt(r.Attr, r.at, r.status, until), true
 }
 
-// Selection is the findings of a list.
+// Selection holds the findings of a list.
 type Selection struct {
 	IDs      []int64 // newest first
 	Products [Secrets + 1]int32
 }
 
-// Select lists the chosen findings that meet a condition, which is called by several goroutines at once.
+// Select lists the matching findings. condition is called concurrently.
 func (s *Snapshot) Select(f *Filter, condition func(Record) bool) *Selection {
 	list := fold(s, f, func() *Selection { return &Selection{} }, func(list *Selection, c *chunk, i int) {
 		at, status := c.history(i)

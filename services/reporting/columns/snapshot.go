@@ -18,7 +18,7 @@ type Transition struct {
 	Status Status
 }
 
-// Row is a finding with its history in the order in which it happened.
+// Row is a finding with its history in order of events.
 type Row struct {
 	ID          int64
 	Place       uint32 // see Table.Place
@@ -27,7 +27,7 @@ type Row struct {
 	Transitions []Transition
 }
 
-// Snapshot is the findings of a deployment at one moment.
+// Snapshot holds the findings of a deployment at one time.
 type Snapshot struct {
 	chunks []*chunk
 	places []Place
@@ -40,16 +40,17 @@ type Snapshot struct {
 // Len is the number of findings.
 func (s *Snapshot) Len() int { return s.len }
 
-// Bytes is about how much memory the snapshot takes.
+// Bytes is the approximate size in memory.
 func (s *Snapshot) Bytes() int64 { return s.bytes }
 
-// Places are the refs of projects by number. Not to be changed.
+// Places lists the refs of projects by number. It must not be modified.
 func (s *Snapshot) Places() []Place { return s.places }
 
-// Rules are the ids of rules by number. Not to be changed.
+// Rules lists the ids of rules by number. It must not be modified.
 func (s *Snapshot) Rules() []int64 { return s.rules }
 
-// Table numbers places and rules, and makes snapshots. It is for one goroutine at a time; its snapshots are for all.
+// Table assigns numbers to places and rules, and builds snapshots. It is not safe for concurrent use; its snapshots
+// are.
 type Table struct {
 	places    []Place
 	placeOf   map[Place]uint32
@@ -61,7 +62,7 @@ type Table struct {
 // NewTable returns an empty table.
 func NewTable() *Table { return &Table{placeOf: map[Place]uint32{}, ruleOf: map[int64]uint32{}} }
 
-// Place numbers a ref of a project.
+// Place returns the number of a project's ref.
 func (t *Table) Place(project int64, ref string) uint32 {
 	p := Place{project, ref}
 	n, known := t.placeOf[p]
@@ -73,7 +74,7 @@ func (t *Table) Place(project int64, ref string) uint32 {
 	return n
 }
 
-// Rule numbers a rule.
+// Rule returns the number of a rule.
 func (t *Table) Rule(id int64) uint32 {
 	n, known := t.ruleOf[id]
 	if !known {
@@ -84,7 +85,7 @@ func (t *Table) Rule(id int64) uint32 {
 	return n
 }
 
-// Build makes a snapshot of all findings, which next gives by ascending id until it returns false.
+// Build builds a snapshot of all findings. next yields them by ascending id until it returns false.
 func (t *Table) Build(next func() (Row, bool)) *Snapshot {
 	w := newChunkWriter(chunkSize)
 	for row, ok := next(); ok; row, ok = next() {
@@ -103,14 +104,13 @@ func (t *Table) snapshot(chunks []*chunk) *Snapshot {
 	return s
 }
 
-// With returns a snapshot of this table in which the rows take the place of those with the same id, or are new. s stays
-// as it is.
+// With returns a snapshot in which the rows replace the ones with the same id, or are added. s is unchanged.
 func (t *Table) With(s *Snapshot, rows []Row) *Snapshot {
 	rows = slices.Clone(rows)
 	slices.SortFunc(rows, func(a, b Row) int { return cmp.Compare(a.ID, b.ID) })
 	chunks := make([]*chunk, 0, len(s.chunks)+len(rows)/chunkSize+1)
 	for i, c := range s.chunks {
-		end := len(rows) // rows behind the last chunk belong to it
+		end := len(rows) // rows after the last chunk belong to it
 		if i+1 < len(s.chunks) {
 			end = sort.Search(len(rows), func(j int) bool { return rows[j].ID >= s.chunks[i+1].base })
 		}

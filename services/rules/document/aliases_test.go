@@ -7,7 +7,7 @@ import (
 	"github.com/palisade/palisade/services/rules/document"
 )
 
-// A file whose aliases stand for billions of values is refused after a million of them.
+// A file with aliases that expand to billions of values is rejected after a million.
 func TestAliasesDoNotMultiply(t *testing.T) {
 	var source strings.Builder
 	source.WriteString("a0: &a0 [1]\n")

@@ -1,4 +1,4 @@
-// Package document reads files of rules: YAML or JSON with a list under the key rules. Parse finds everything that is
-// wrong in one pass and names file, line and rule, so that no rule reaches a scanner that the scanner would refuse: one
-// bad rule ends its whole scan. What a rule may say is described in docs/rules.md.
+// Package document parses rule files: YAML or JSON with a list under the key rules. Parse reports all problems in one
+// pass with file, line and rule. A scanner aborts the whole scan on one invalid rule, so no rule that it would reject
+// must reach it. docs/rules.md describes the format.
 package document

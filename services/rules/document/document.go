@@ -8,48 +8,48 @@ import (
 
 // Limits of a file.
 const (
-	// MaxSource is how long a file may be, in bytes.
+	// MaxSource is the maximum size of a file, in bytes.
 	MaxSource = 32 << 20
-	// MaxRule is how long a rule may be as JSON, in bytes.
+	// MaxRule is the maximum size of a rule as JSON, in bytes.
 	MaxRule = 512 << 10
-	// MaxName is how long the name of a rule may be, in characters.
+	// MaxName is the maximum length of a rule name, in characters.
 	MaxName = 255
 
-	// maxProblems bounds what is told of one file.
+	// maxProblems is the maximum number of problems reported for a file.
 	maxProblems = 1000
 )
 
-// Rule is a rule without a problem.
+// Rule is a valid rule.
 type Rule struct {
 	// Name is its id in the document.
 	Name string
-	// Line is where it begins, from 1.
+	// Line is its first line, from 1.
 	Line int
 	// Product is sast, sca or secrets.
 	Product string
-	// Severity is as written: ERROR, WARNING, … Extract rules may have none.
+	// Severity is unchanged: ERROR, WARNING, … Extract rules may have none.
 	Severity string
-	// Languages in their full names, sorted, each once.
+	// Languages are full names, sorted and distinct.
 	Languages []string
-	// Document is the rule as JSON: its keys in the order of the source, its numbers in the digits of the source.
+	// Document is the rule as JSON: keys in source order, numbers with the digits of the source.
 	Document []byte
-	// Digest is the SHA-256 of the document whatever the order of its keys: equal rules have equal digests.
+	// Digest is the SHA-256 of the document with sorted keys: equal rules have equal digests.
 	Digest []byte
 }
 
-// Problem is one thing that is wrong in a file.
+// Problem is one error in a file.
 type Problem struct {
-	// File is the name that Parse was given.
+	// File is the name passed to Parse.
 	File string
-	// Line is where, from 1.
+	// Line starts at 1.
 	Line int
-	// Rule is the name of the rule that it is about; empty where it has none, or the problem is the file's.
+	// Rule is the rule's name; empty if the rule has none, or the problem concerns the file.
 	Rule string
-	// Text says what was got and what is allowed, without the file, the line and the rule.
+	// Text says what was found and what is allowed, without the file, the line and the rule.
 	Text string
 }
 
-// String is the problem in one line.
+// String formats the problem as one line.
 func (p Problem) String() string {
 	where := fmt.Sprintf("line %d: ", p.Line)
 	if p.File != "" {
@@ -61,8 +61,8 @@ func (p Problem) String() string {
 	return where + p.Text
 }
 
-// Parse reads a file of rules. It returns the rules that have no problem, in their order, and all problems, by line.
-// Name is the name of the file, for the problems; one that ends in .json must hold JSON.
+// Parse parses a file of rules. It returns the valid rules in order, and all problems by line. name is the file name
+// for problems; a name that ends in .json requires JSON.
 func Parse(source []byte, name string) (rules []Rule, problems []Problem) {
 	p := &parser{file: name}
 	root := p.read(source)
@@ -73,15 +73,15 @@ func Parse(source []byte, name string) (rules []Rule, problems []Problem) {
 	return rules, p.problems
 }
 
-// parser reads one file and gathers what is wrong with it.
+// parser parses one file and collects its problems.
 type parser struct {
 	file     string
 	problems []Problem
-	// rule is the name of the rule that is read; empty outside of rules, and where it has no name.
+	// rule is the name of the current rule; empty outside of rules, and if it has no name.
 	rule string
-	// bad is true once the rule that is read has a problem.
+	// bad is true once the current rule has a problem.
 	bad bool
-	// expanded counts the values that were read: aliases could make a small file as large as memory.
+	// expanded counts the values read: with aliases, a small file could expand to an unbounded size.
 	expanded int
 }
 
@@ -95,7 +95,7 @@ func (p *parser) problem(line int, format string, args ...any) {
 	}
 }
 
-// document reads the list of rules.
+// document parses the list of rules.
 func (p *parser) document(root *value) []Rule {
 	if root.kind != object {
 		p.problem(root.line, "a file of rules must be an object with the key rules, got %s", root)

@@ -14,12 +14,12 @@ import (
 	"github.com/palisade/palisade/services/rules/document"
 )
 
-// rule is a file with one rule in lines 2 and following: its head and further lines.
+// rule is a file with one rule from line 2 on: its head and further lines.
 func rule(more ...string) string {
 	return "rules:\n- id: a.b\n  languages: [python]\n  severity: ERROR\n  message: no\n  " + strings.Join(more, "\n  ") + "\n"
 }
 
-// refused are files with all that is wrong in them.
+// refused lists invalid files with all their problems.
 var refused = []struct {
 	name, source string
 	want         []string
@@ -41,7 +41,7 @@ var refused = []struct {
 	{"key is a list", "rules:\n- [a]: b", []string{"f:2: keys must be texts, got a list or an object"}},
 	{"binary", rule("pattern: !!binary aGk="), []string{"f:6: values of the YAML type !!binary are not supported"}},
 	{"infinite", rule("options: {a: .inf}"), []string{"f:6: .inf is no number that JSON knows"}},
-	// What every rule has.
+	// Keys that each rule has.
 	{"nothing", "rules:\n- {}", []string{"f:2: rules[0] has no id", "f:2: languages is missing: a list such as [python]",
 		"f:2: severity is missing: one of CRITICAL, HIGH, MEDIUM, LOW, ERROR, WARNING, INFO, EXPERIMENT, INVENTORY", "f:2: message is missing",
 		"f:2: there is no pattern: want exactly one of pattern, patterns, pattern-either, pattern-regex, match, or mode taint with pattern-sources and pattern-sinks"}},
@@ -153,7 +153,7 @@ func only(t testing.TB, source string) document.Rule {
 	return rules[0]
 }
 
-// accepted are rules as they are written in practice.
+// accepted lists valid rules as written in practice.
 func TestAccepted(t *testing.T) {
 	for _, test := range []struct{ source, product string }{
 		{rule("pattern: eval($X)"), "sast"},
@@ -220,7 +220,7 @@ func TestDocument(t *testing.T) {
 }
 
 func TestPlanted(t *testing.T) {
-	plant := document.Plant{Product: "sast", Actions: []string{"block"}, RuleID: 7, VersionID: 9, Name: "a.b", Origin: "import",
+	plant := document.Annotation{Product: "sast", Actions: []string{"block"}, RuleID: 7, VersionID: 9, Name: "a.b", Origin: "import",
 		URL: "https://palisade.acme.test/r/a.b", PolicyID: 3, PolicyName: "Block", PolicySlug: "rule-board-block", KeepValidityActions: true}
 	const marks = `"product":"sast","dev.semgrep.actions":["block"],"semgrep.dev":{"rule":{"origin":"import","r_id":7,"rule_id":"7","rule_name":"a.b","rv_id":9,` +
 		`"version_id":"9","url":"https://palisade.acme.test/r/a.b"},"policy":{"id":3,"name":"Block","slug":"rule-board-block"}},` +
@@ -231,24 +231,24 @@ func TestPlanted(t *testing.T) {
 		`{"metadata":{"x":[1.0]},"z":"<"}`: `{"metadata":{"x":[1.0],` + marks + `,"z":"<"}`,
 		`{"metadata":{"semgrep.dev":{"rule":{"origin":"pro_rules"}},"dev.semgrep.actions":[],"dev.semgrep.validation_state.actions":{"valid":"block"},"product":"sca","semgrep.policy":1}}`: `{"metadata":{"dev.semgrep.validation_state.actions":{"valid":"block"},` + marks + `}`,
 	} {
-		got, err := document.Planted([]byte(source), plant)
+		got, err := document.Annotate([]byte(source), plant)
 		if err != nil || string(got) != want {
 			t.Errorf("%s (%v)\n got %s\nwant %s", source, err, got, want)
 		}
 	}
 	plant.KeepValidityActions, plant.Actions, plant.URL = false, nil, ""
-	got, err := document.Planted([]byte(`{"metadata":{"dev.semgrep.validation_state.actions":{"valid":"block"}}}`), plant)
+	got, err := document.Annotate([]byte(`{"metadata":{"dev.semgrep.validation_state.actions":{"valid":"block"}}}`), plant)
 	if err != nil || strings.Contains(string(got), "validation_state") || strings.Contains(string(got), `"url"`) || !strings.Contains(string(got), `"dev.semgrep.actions":[]`) {
 		t.Errorf("%s %v", got, err)
 	}
 	for _, bad := range []string{"", "[]", "1", `{"a"`, `{"metadata":3}`} {
-		if got, err := document.Planted([]byte(bad), plant); err == nil {
+		if got, err := document.Annotate([]byte(bad), plant); err == nil {
 			t.Errorf("%s became %s", bad, got)
 		}
 	}
 }
 
-// However a rule's keys are turned, it stays the same rule, and its numbers and texts survive.
+// Reordering a rule's keys does not change the rule, and its numbers and strings are kept.
 func TestDocumentProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		metadata := map[string]any{}
@@ -310,7 +310,7 @@ func FuzzParse(f *testing.F) {
 			if len(wrong) > 0 || len(again) != 1 || string(again[0].Document) != string(rule.Document) || string(again[0].Digest) != string(rule.Digest) {
 				t.Fatalf("%s\nis read as %v %v", rule.Document, again, wrong)
 			}
-			planted, err := document.Planted(rule.Document, document.Plant{Name: rule.Name, Product: rule.Product})
+			planted, err := document.Annotate(rule.Document, document.Annotation{Name: rule.Name, Product: rule.Product})
 			if err != nil || !json.Valid(planted) {
 				t.Fatalf("%s: %v", planted, err)
 			}

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// searchKeys are the keys of which a searching rule has exactly one.
+// searchKeys: a search rule has exactly one of these keys.
 var searchKeys = []string{"pattern", "patterns", "pattern-either", "pattern-regex", "match"}
 
-// operators are what an item of patterns can be. Items may have further keys: scanners know some of their own.
+// operators are the operators in an item of patterns. Items may have other keys, because scanners support more.
 var operators = []string{
 	"pattern", "patterns", "pattern-either", "pattern-regex", "pattern-not", "pattern-not-regex", "pattern-inside", "pattern-not-inside",
 	"focus-metavariable", "metavariable-regex", "metavariable-pattern", "metavariable-comparison", "metavariable-analysis",
 	"metavariable-type", "metavariable-name", "semgrep-internal-pattern-anywhere", "semgrep-internal-metavariable-name",
 }
 
-// metavariable is a name in a pattern: $X, $...ARGS, or $1 of a regular expression.
+// metavariable matches a name in a pattern: $X, $...ARGS, or $1 of a regular expression.
 var metavariable = regexp.MustCompile(`^\$(\.\.\.)?([A-Z_][A-Z_0-9]*|[0-9]+)$`)
 
-// readPatterns checks what the rule looks for.
+// readPatterns validates the rule's patterns.
 func (p *parser) readPatterns(v *value, mode string) {
 	switch mode {
 	case modeTaint:
@@ -45,7 +45,7 @@ func (p *parser) wantObject(v *value, key string) {
 	}
 }
 
-// readSearch wants exactly one of the search keys; a rule about dependencies may have none.
+// readSearch requires exactly one search key; a dependency rule may have none.
 func (p *parser) readSearch(v *value) {
 	var found []string
 	for _, key := range searchKeys {
@@ -53,7 +53,7 @@ func (p *parser) readSearch(v *value) {
 			found = append(found, key)
 		}
 	}
-	if v.get("taint") != nil && len(found) == 0 { // the newer form of mode taint
+	if v.get("taint") != nil && len(found) == 0 { // the newer form of taint mode
 		if taint := v.get("taint"); taint.kind != object {
 			p.problem(taint.line, "taint must be an object, got %s", taint)
 		}
@@ -104,7 +104,7 @@ func (p *parser) readTaint(v *value) {
 	}
 }
 
-// readItem checks one item of a list of patterns.
+// readItem validates one item of a list of patterns.
 func (p *parser) readItem(list string, i int, item *value) {
 	if item.kind != object {
 		p.problem(item.line, "%s[%d] must be an object such as pattern: …, got %s", list, i, item)
@@ -122,13 +122,13 @@ func (p *parser) readItem(list string, i int, item *value) {
 	}
 }
 
-// readOperator checks what stands under one operator.
+// readOperator validates the value of an operator.
 func (p *parser) readOperator(key string, v *value) {
 	switch key {
 	case "pattern", "pattern-regex", "pattern-not-regex":
 		p.wantText(v, v, key)
 	case "pattern-not", "pattern-inside", "pattern-not-inside":
-		if v.kind != object { // patterns may stand inside
+		if v.kind != object { // it may contain patterns
 			p.wantText(v, v, key)
 			return
 		}
@@ -166,7 +166,7 @@ func (p *parser) readFocus(v *value) {
 	}
 }
 
-// readMetavariable checks a condition on a metavariable.
+// readMetavariable validates a condition on a metavariable.
 func (p *parser) readMetavariable(key string, v *value) {
 	if v.kind != object {
 		p.problem(v.line, "%s must be an object, got %s", key, v)

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// maxValues bounds the values of a file, aliases counted as often as they are used.
+	// maxValues is the maximum number of values in a file. Aliased values count each time they are used.
 	maxValues = 1_000_000
-	// maxDepth bounds how deep values nest: scanners recurse into them.
+	// maxDepth is the maximum nesting of values: scanners recurse into them.
 	maxDepth = 60
 )
 
-// read parses the file and returns its one value; nil when there is none.
+// read parses the file and returns its single value; nil if there is none.
 func (p *parser) read(source []byte) *value {
-	source = bytes.TrimPrefix(source, []byte("\xef\xbb\xbf")) // some editors put a byte order mark first
+	source = bytes.TrimPrefix(source, []byte("\xef\xbb\xbf")) // some editors add a byte order mark
 	switch {
 	case len(source) > MaxSource:
 		p.problem(1, "the file has %d bytes, at most %d are allowed", len(source), MaxSource)
@@ -54,7 +54,7 @@ func (p *parser) read(source []byte) *value {
 	return p.convert(first.Content[0], 0)
 }
 
-// looksLikeJSON tells JSON from YAML that begins with a brace.
+// looksLikeJSON distinguishes JSON from YAML that begins with a brace.
 func looksLikeJSON(source []byte) bool {
 	trimmed := bytes.TrimSpace(source)
 	return len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed)
@@ -73,8 +73,8 @@ func (p *parser) syntax(err error) {
 	p.problem(line, "this is no YAML: %s", strings.Join(strings.Fields(what), " "))
 }
 
-// spend counts values; false when there are too many, or they nest too deep.
-func (p *parser) spend(line, depth, count int) bool {
+// countValues counts values; false if there are too many or they nest too deep.
+func (p *parser) countValues(line, depth, count int) bool {
 	switch before := p.expanded; {
 	case depth > maxDepth:
 		p.problem(line, "values nest deeper than %d levels", maxDepth)
@@ -90,13 +90,13 @@ func (p *parser) spend(line, depth, count int) bool {
 	return true
 }
 
-// convert reads a value of YAML; nil when it is none that JSON knows.
+// convert converts a YAML value; nil if JSON has no such value.
 func (p *parser) convert(n *yaml.Node, depth int) *value {
 	line := n.Line
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	if !p.spend(line, depth, 1) {
+	if !p.countValues(line, depth, 1) {
 		return nil
 	}
 	switch n.Kind {
@@ -147,7 +147,7 @@ func (p *parser) convertMapping(n *yaml.Node, line, depth int) *value {
 			out.keys, out.items = append(out.keys, key.Value), append(out.items, item)
 		}
 	}
-	for _, from := range merged { // keys of the object itself come before those that it merges in, and the first of those
+	for _, from := range merged { // an object's own keys take precedence over merged ones, and earlier merges over later ones
 		if from.kind != object {
 			p.problem(from.line, "<< merges objects, got %s", from)
 			return nil
@@ -186,7 +186,7 @@ func (p *parser) convertScalar(n *yaml.Node, line int) *value {
 
 var jsonDigits = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// jsonNumber returns the digits of a number as they stand, where JSON writes it like that.
+// jsonNumber returns a number's digits unchanged if they are valid JSON.
 func jsonNumber(n *yaml.Node) (string, bool) {
 	if jsonDigits.MatchString(n.Value) {
 		return n.Value, true

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// jsonReader reads JSON token by token, which keeps lines, the order of keys and the digits of numbers.
+// jsonReader parses JSON token by token, which keeps line numbers, key order and number digits.
 type jsonReader struct {
 	*parser
 	decoder *json.Decoder
@@ -40,14 +40,14 @@ func (p *parser) readJSON(source []byte) *value {
 	return root
 }
 
-// line is that of the end of the last token.
+// line is the line of the end of the last token.
 func (r *jsonReader) line() int { return r.lineAt(int(r.decoder.InputOffset())) }
 
 func (r *jsonReader) lineAt(offset int) int {
 	return sort.SearchInts(r.breaks, offset) + 1
 }
 
-// next reads a value; nil after a problem.
+// next parses a value; nil after a problem.
 func (r *jsonReader) next(depth int) *value {
 	token, err := r.decoder.Token()
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *jsonReader) next(depth int) *value {
 		return nil
 	}
 	out := &value{line: r.line()}
-	if !r.spend(out.line, depth, 1) {
+	if !r.countValues(out.line, depth, 1) {
 		return nil
 	}
 	switch token := token.(type) {

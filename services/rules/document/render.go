@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// render writes a value as JSON without blanks: keys in the order of the source, numbers in the digits of the source.
-// With sorted, objects have their keys sorted, so that equal values are equal bytes.
+// render encodes a value as JSON without blanks, with keys in source order and the digits of the source. sorted sorts
+// the keys, so that equal values have equal bytes.
 func (v *value) render(out []byte, sorted bool) []byte {
 	switch v.kind {
 	case null:
@@ -48,12 +48,12 @@ func (v *value) render(out []byte, sorted bool) []byte {
 	return append(out, '}')
 }
 
-// appendText writes a JSON text. Signs that only HTML minds stay as they are: patterns are full of them.
+// appendText encodes a JSON string without HTML escaping: patterns contain many such characters.
 func appendText(out []byte, s string) []byte {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(s) // texts always encode
+	_ = encoder.Encode(s) // strings always encode
 	return append(out, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 }
 
@@ -62,19 +62,19 @@ func (v *value) digest() []byte {
 	return sum[:]
 }
 
-// Plant is what the server adds to the metadata of a rule before a scanner gets it, to read it back in findings.
-type Plant struct {
+// Annotation is the metadata that the server adds to a rule for scanners, and reads back from findings.
+type Annotation struct {
 	// Product is sast, sca or secrets.
 	Product string
-	// Actions are what findings cause: none, comment or block.
+	// Actions are the actions on findings: none, comment or block.
 	Actions []string
-	// RuleID, VersionID, Name, Origin and URL tell which rule it is; an empty URL is left out.
+	// RuleID, VersionID, Name, Origin and URL identify the rule; an empty URL is omitted.
 	RuleID, VersionID int64
 	Name, Origin, URL string
 	PolicyID          int64
 	PolicyName        string
 	PolicySlug        string
-	// KeepValidityActions leaves what the rule itself says about valid and invalid secrets.
+	// KeepValidityActions keeps the rule's own actions for valid and invalid secrets.
 	KeepValidityActions bool
 }
 
@@ -87,15 +87,15 @@ const (
 	keyProduct         = "product"
 )
 
-// member is a member of a JSON object whose value is not looked into.
+// member is a member of a JSON object with its raw value.
 type member struct {
 	key   string
 	value json.RawMessage
 }
 
-// Planted returns a document that Parse made with the metadata of plant in it. What the document says about the same
-// things is replaced: rules that were taken from elsewhere carry the marks of the server that they come from.
-func Planted(document []byte, plant Plant) ([]byte, error) {
+// Annotate adds plant to the metadata of a document from Parse. It replaces existing values of the same keys: rules
+// copied from elsewhere contain values of another server.
+func Annotate(document []byte, plant Annotation) ([]byte, error) {
 	members, err := membersOf(document)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func Planted(document []byte, plant Plant) ([]byte, error) {
 	return appendMembers(make([]byte, 0, len(document)+512), members), nil
 }
 
-func (p Plant) members() []member {
+func (p Annotation) members() []member {
 	actions := []byte{'['}
 	for i, action := range p.Actions {
 		if i > 0 {
@@ -153,11 +153,11 @@ func (p Plant) members() []member {
 		{keyProduct, appendText(nil, p.Product)},
 		{keyActions, append(actions, ']')},
 		{keyRule, appendMembers(nil, []member{{"rule", appendMembers(nil, rule)}, {"policy", policy}})},
-		{keyPolicy, policy}, // where older scanners look for it
+		{keyPolicy, policy}, // for older scanners
 	}
 }
 
-// membersOf takes an object apart, one level deep.
+// membersOf splits an object, one level deep.
 func membersOf(raw []byte) ([]member, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {

@@ -8,14 +8,13 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// namePattern is what a name may be: it becomes part of URLs, where dots and slashes keep their meaning.
+// namePattern matches valid names. A name becomes part of URLs, where dots and slashes keep their meaning.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_@][A-Za-z0-9_@.+-]*(/[A-Za-z0-9_@][A-Za-z0-9_@.+-]*)*$`)
 
-// ValidName reports whether a rule may have a name.
+// ValidName reports whether a name is valid for a rule.
 func ValidName(name string) bool { return len(name) <= MaxName && namePattern.MatchString(name) }
 
-// readRule checks one rule. What it returns counts only when it found no problem; the name is there whenever it is
-// known.
+// readRule validates one rule. The result is valid only if there was no problem; the name is set whenever it is known.
 func (p *parser) readRule(v *value, index int) Rule {
 	if v.kind != object {
 		p.problem(v.line, "rules[%d] must be an object, got %s", index, v)
@@ -58,7 +57,7 @@ func (p *parser) readName(v *value, index int) string {
 	case id.kind != text && id.kind != number:
 		p.problem(id.line, "the id must be a text, got %s", id)
 		return ""
-	case id.kind == number: // scanners take the id for a text
+	case id.kind == number: // scanners require a string
 		p.problem(id.line, "the id must be a text, got the number %s: put it into quotes", id)
 		return ""
 	}
@@ -71,7 +70,7 @@ func (p *parser) readName(v *value, index int) string {
 	return ""
 }
 
-// The modes that differ in what a rule must have.
+// Modes with different required keys.
 const (
 	modeSearch  = "search"
 	modeTaint   = "taint"
@@ -80,7 +79,7 @@ const (
 	modeSteps   = "steps"
 )
 
-// readMode returns how the rule is run; without a mode it searches.
+// readMode returns the rule's mode; the default is search.
 func (p *parser) readMode(v *value) string {
 	mode := v.get("mode")
 	if mode == nil {
@@ -132,7 +131,7 @@ func (p *parser) readSeverity(v *value, mode string) string {
 	return severity.text
 }
 
-// wantText refuses anything but a text that is not blank.
+// wantText requires a non-blank string.
 func (p *parser) wantText(parent, v *value, what string) {
 	switch {
 	case v == nil:
@@ -144,7 +143,7 @@ func (p *parser) wantText(parent, v *value, what string) {
 	}
 }
 
-// texts refuses anything but a list of texts.
+// texts requires a list of strings.
 func (p *parser) texts(v *value, what string) {
 	if v.kind != array {
 		p.problem(v.line, "%s must be a list of texts, got %s", what, v)
@@ -176,7 +175,7 @@ func (p *parser) readPaths(v *value) {
 	}
 }
 
-// readVersions checks which scanners may get the rule.
+// readVersions validates the scanner versions of the rule.
 func (p *parser) readVersions(v *value) {
 	for _, key := range []string{"min-version", "max-version"} {
 		member := v.get(key)
@@ -209,7 +208,7 @@ func (p *parser) readFixes(v *value) {
 
 const keyDependsOn = "r2c-internal-project-depends-on"
 
-// readDependsOn checks the dependencies that a rule is about.
+// readDependsOn validates the rule's dependencies.
 func (p *parser) readDependsOn(v *value) {
 	dependsOn := v.get(keyDependsOn)
 	if dependsOn == nil {
@@ -249,7 +248,7 @@ func (p *parser) readDependency(v *value, what string) {
 	p.wantText(v, v.get("version"), what+": version")
 }
 
-// readProduct finds out what the rule looks at: dependencies where it names some, else what its metadata says.
+// readProduct determines the rule's product: sca if it names dependencies, else its metadata's.
 func (p *parser) readProduct(v *value) string {
 	if v.get(keyDependsOn) != nil {
 		return ProductSCA

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// kind is what a value is.
+// kind is the kind of a value.
 type kind int
 
 const (
@@ -18,18 +18,18 @@ const (
 	object
 )
 
-// value is a value of a file, of YAML or of JSON.
+// value is a value in a YAML or JSON file.
 type value struct {
 	line int
 	kind kind
-	// text is the text; of numbers the digits as JSON writes them; of booleans true or false.
+	// text is a string's text, a number's digits as in JSON, or true or false.
 	text string
-	// keys are those of an object, in the order of the source; items are their values, or those of a list.
+	// keys are an object's keys in source order; items are its values, or a list's.
 	keys  []string
 	items []*value
 }
 
-// get returns the member of an object; nil for one that is absent or null, and for anything but an object.
+// get returns an object's member; nil if it is absent or null, or v is not an object.
 func (v *value) get(key string) *value {
 	if v == nil || v.kind != object {
 		return nil
@@ -40,13 +40,13 @@ func (v *value) get(key string) *value {
 	return nil
 }
 
-// has reports whether an object has a key, be it null.
+// has reports whether an object has a key, including null values.
 func (v *value) has(key string) bool { return v.kind == object && slices.Contains(v.keys, key) }
 
-// isText reports a text that is not blank.
+// isText reports whether v is a non-blank string.
 func (v *value) isText() bool { return v != nil && v.kind == text && strings.TrimSpace(v.text) != "" }
 
-// String is the value in a message.
+// String formats the value for a message.
 func (v *value) String() string {
 	switch v.kind {
 	case null:
@@ -61,7 +61,7 @@ func (v *value) String() string {
 	return clip(v.text)
 }
 
-// clip shortens what is repeated in a message.
+// clip shortens text that a message quotes.
 func clip(text string) string {
 	const most = 80
 	if runes := []rune(text[:min(len(text), 4*most+4)]); len(runes) > most {

@@ -9,7 +9,7 @@ import (
 // Severities that scanners know.
 var Severities = []string{"CRITICAL", "HIGH", "MEDIUM", "LOW", "ERROR", "WARNING", "INFO", "EXPERIMENT", "INVENTORY"}
 
-// The products of rules.
+// Products of rules.
 const (
 	ProductSAST    = "sast"
 	ProductSCA     = "sca"
@@ -19,15 +19,15 @@ const (
 // Products lists the products.
 var Products = []string{ProductSAST, ProductSCA, ProductSecrets}
 
-// products are the words of metadata for products.
+// products maps metadata words to products.
 var products = map[string]string{
 	"sast": ProductSAST, "code": ProductSAST, "sca": ProductSCA, "supply-chain": ProductSCA, "ssc": ProductSCA, "secrets": ProductSecrets,
 }
 
-// ecosystems are those of dependencies, as scanners name them.
+// ecosystems are the scanners' names of dependency ecosystems.
 var ecosystems = []string{"npm", "pypi", "gem", "gomod", "cargo", "maven", "composer", "nuget", "pub", "swiftpm", "cocoapods", "mix", "hex", "opam"}
 
-// languages are the languages that scanners know, by each of their names.
+// languages maps each name of a supported language to its full name.
 var languages = namesOf(map[string][]string{
 	"apex": nil, "bash": {"sh"}, "c": nil, "cairo": nil, "circom": nil, "clojure": nil, "cpp": {"c++"}, "csharp": {"c#"}, "dart": nil,
 	"dockerfile": {"docker"}, "elixir": {"ex"}, "generic": nil, "aliengrep": nil, "spacegrep": nil, "go": {"golang"}, "gosu": nil, "hack": nil, "html": nil,
@@ -48,13 +48,13 @@ func namesOf(full map[string][]string) map[string]string {
 	return out
 }
 
-// Language returns the full name of a language; ok is false for one that scanners do not know.
+// Language returns the full name of a language; ok is false if scanners do not support it.
 func Language(name string) (full string, ok bool) {
 	full, ok = languages[strings.ToLower(strings.TrimSpace(name))]
 	return full, ok
 }
 
-// Languages lists the full names of the languages that scanners know.
+// Languages lists the full names of the languages that scanners support.
 func Languages() []string {
 	return slices.Compact(slices.Sorted(maps.Values(languages)))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/palisade/palisade/services/rules/document"
 )
 
-// The words of the columns.
+// Values of the columns.
 const (
 	ModeMonitor = "monitor"
 	ModeComment = "comment"
@@ -24,7 +24,7 @@ const (
 	VisibilityUnlisted   = "unlisted"
 )
 
-// Modes are the words of modes by their numbers.
+// Modes maps modes to stored words.
 var Modes = map[rulesv1.RuleMode]string{
 	rulesv1.RuleMode_RULE_MODE_MONITOR: ModeMonitor,
 	rulesv1.RuleMode_RULE_MODE_COMMENT: ModeComment,
@@ -32,14 +32,14 @@ var Modes = map[rulesv1.RuleMode]string{
 	rulesv1.RuleMode_RULE_MODE_OFF:     ModeOff,
 }
 
-// Origins are the words of origins by their numbers.
+// Origins maps origins to stored words.
 var Origins = map[rulesv1.RuleOrigin]string{
 	rulesv1.RuleOrigin_RULE_ORIGIN_STARTER: OriginStarter,
 	rulesv1.RuleOrigin_RULE_ORIGIN_IMPORT:  OriginImport,
 	rulesv1.RuleOrigin_RULE_ORIGIN_PUBLISH: OriginPublish,
 }
 
-// Products are the words of products by their numbers.
+// Products maps products to stored words.
 var Products = map[rulesv1.RuleProduct]string{
 	rulesv1.RuleProduct_RULE_PRODUCT_SAST:    document.ProductSAST,
 	rulesv1.RuleProduct_RULE_PRODUCT_SCA:     document.ProductSCA,
@@ -51,7 +51,7 @@ var visibilities = map[rulesv1.RuleVisibility]string{
 	rulesv1.RuleVisibility_RULE_VISIBILITY_UNLISTED:    VisibilityUnlisted,
 }
 
-// numberOf finds the number of a word; 0 for none.
+// numberOf finds the number of a word; 0 if there is none.
 func numberOf[N ~int32](words map[N]string, word string) N {
 	for number, known := range words {
 		if known == word {
@@ -61,11 +61,11 @@ func numberOf[N ~int32](words map[N]string, word string) N {
 	return 0
 }
 
-// Mode is the number of the mode of a word.
+// Mode converts a stored mode.
 func Mode(word string) rulesv1.RuleMode { return numberOf(Modes, word) }
 
-// Shown is a rule as the API shows it.
-func Shown(row *ent.RuleDocument) *rulesv1.Rule {
+// Convert converts a rule to the API's form.
+func Convert(row *ent.RuleDocument) *rulesv1.Rule {
 	return &rulesv1.Rule{
 		Id: row.ID, Name: row.Name, Origin: numberOf(Origins, row.Origin), Product: numberOf(Products, row.Product),
 		Severity: row.Severity, Languages: row.Languages, Mode: Mode(row.Mode), Visibility: numberOf(visibilities, row.Visibility),

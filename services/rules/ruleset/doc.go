@@ -1,3 +1,3 @@
-// Package ruleset holds the rules of a deployment: it stores them, chooses those that a scanner gets, and renders them
-// as the one document that it reads. It has no RPCs: the service groups of rules and of scans share it.
+// Package ruleset stores a deployment's rules, selects the rules for a scanner, and renders them as one document. It
+// has no RPCs: the service groups of rules and scans share it.
 package ruleset

@@ -17,18 +17,18 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 )
 
-// maxCached bounds the rendered rules that are kept in memory, in bytes.
+// maxCached is the size of the cache of rendered rules, in bytes.
 const maxCached = 64 << 20
 
-// owner is whose rules are kept: the deployment of a database.
-type owner struct {
+// cacheKey is the cache key: the deployment of a database.
+type cacheKey struct {
 	reader       *ent.Client
 	deploymentID int64
 	baseURL      string
 }
 
-// state tells one state of a deployment's rules from any other: every change has a later time (see Turn), and what is
-// deleted is missing.
+// state identifies a state of a deployment's rules: each change has a later time (see BeginChange), and a deletion
+// changes the count.
 type state struct {
 	Count  int   `sql:"count"`
 	Newest int64 `sql:"newest"`
@@ -40,26 +40,26 @@ type kept struct {
 	size  int
 }
 
-// cache keeps the rendered rules of the deployments that were asked for last: a scan does not render thousands anew.
+// cache keeps the rendered rules of recently requested deployments, because rendering thousands for each scan is slow.
 var cache = struct {
 	sync.Mutex
-	entries *simplelru.LRU[owner, kept]
+	entries *simplelru.LRU[cacheKey, kept]
 	size    int
 	loading singleflight.Group
 }{entries: newEntries()}
 
-func newEntries() *simplelru.LRU[owner, kept] {
-	entries, err := simplelru.NewLRU[owner, kept](1<<16, nil)
+func newEntries() *simplelru.LRU[cacheKey, kept] {
+	entries, err := simplelru.NewLRU[cacheKey, kept](1<<16, nil)
 	if err != nil {
 		panic(err) // the size is positive
 	}
 	return entries
 }
 
-// load returns all rules of the deployment of ctx as scanners get them, oldest first.
+// load returns all rules of the context's deployment in rendered form, oldest first.
 func load(ctx context.Context, reader *ent.Client, baseURL string) ([]*rendered, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
-	who := owner{reader, deploymentID, strings.TrimRight(baseURL, "/")}
+	who := cacheKey{reader, deploymentID, strings.TrimRight(baseURL, "/")}
 	now, err := stateOf(ctx, reader)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func load(ctx context.Context, reader *ent.Client, baseURL string) ([]*rendered,
 		return rules, nil
 	}
 	key := fmt.Sprintf("%p %d %s %v", reader, deploymentID, who.baseURL, now)
-	// Whoever comes while somebody loads gets the same, and must not lose it when the first one leaves.
+	// Concurrent callers share one load. It must not end when the first caller is canceled.
 	result := cache.loading.DoChan(key, func() (any, error) {
 		rules, err := read(context.WithoutCancel(ctx), reader, who.baseURL)
 		if err == nil {
@@ -97,14 +97,14 @@ func stateOf(ctx context.Context, db *ent.Client) (state, error) {
 	return state{rows[0].Count, rows[0].Newest.Int64}, nil
 }
 
-func cached(who owner, now state) ([]*rendered, bool) {
+func cached(who cacheKey, now state) ([]*rendered, bool) {
 	cache.Lock()
 	defer cache.Unlock()
 	entry, ok := cache.entries.Get(who)
 	return entry.rules, ok && entry.state == now
 }
 
-func keep(who owner, now state, rules []*rendered) {
+func keep(who cacheKey, now state, rules []*rendered) {
 	entry := kept{state: now, rules: rules}
 	for _, r := range rules {
 		entry.size += len(r.json)
@@ -143,7 +143,7 @@ func read(ctx context.Context, reader *ent.Client, baseURL string) ([]*rendered,
 	for _, row := range rows {
 		version := of[row.ID]
 		if version == nil {
-			continue // it was deleted between the two queries
+			continue // deleted between the two queries
 		}
 		r, err := render(row, version, baseURL)
 		if err != nil {
@@ -154,8 +154,8 @@ func read(ctx context.Context, reader *ent.Client, baseURL string) ([]*rendered,
 	return out, nil
 }
 
-// newestVersions is the condition that a version is the newest of a rule that is there. It repeats the deployment,
-// which the policy does not see in the joined table.
+// newestVersions selects the newest version of each existing rule. It repeats the deployment, because the tenant policy
+// does not cover the joined table.
 func newestVersions(s *sql.Selector) {
 	rules := sql.Table(ruledocument.Table)
 	s.Join(rules).OnP(sql.And(
@@ -165,7 +165,7 @@ func newestVersions(s *sql.Selector) {
 	))
 }
 
-// ruleURL is where the rule is shown. Slashes of names are part of the path.
+// ruleURL is the web page of a rule. Slashes in names are part of the path.
 func ruleURL(baseURL string, row *ent.RuleDocument) string {
 	path := (&url.URL{Path: row.Name}).EscapedPath()
 	return fmt.Sprintf("%s/api/rules/v1/deployments/%d/rules/%s", strings.TrimRight(baseURL, "/"), row.DeploymentID, path)

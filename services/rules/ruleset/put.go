@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// MaxRules is how many rules a deployment may have: every scan reads them all.
+	// MaxRules is the maximum number of rules of a deployment: each scan reads all of them.
 	MaxRules = 20_000
 
-	// AuditKind is the kind of rules in the audit trail.
+	// AuditKind is the object kind of rules in the audit trail.
 	AuditKind = "rule"
 
-	// rowsAtOnce bounds the rows of one statement: SQLite takes 32,766 values.
+	// rowsAtOnce is the number of rows per statement: SQLite allows 32,766 values.
 	rowsAtOnce = 1000
 )
 
-// Turn waits for the end of other changes of the deployment's rules and returns the time of the one that begins: later
-// than all before it, so that a cache can tell its state from every other.
-func Turn(ctx context.Context, st *store.Store, tx *ent.Tx) (now int64, err error) {
+// BeginChange serializes changes of the deployment's rules and returns the time of this change. It is later than all
+// earlier ones, so that a cache can compare states.
+func BeginChange(ctx context.Context, st *store.Store, tx *ent.Tx) (now int64, err error) {
 	if st.Postgres() {
 		if _, err := tx.Deployment.Query().ForUpdate().OnlyID(ctx); err != nil {
 			return 0, err
@@ -38,20 +38,20 @@ func Turn(ctx context.Context, st *store.Store, tx *ent.Tx) (now int64, err erro
 	return max(store.Now(), last.Newest+1), err
 }
 
-// How says what becomes of rules that are stored.
-type How struct {
-	// Origin is that of the rules: import, publish or starter. Starter rules do not replace rules of another origin.
+// PutOptions holds options for storing rules.
+type PutOptions struct {
+	// Origin is the rules' origin: import, publish or starter. Starter rules do not replace rules of another origin.
 	Origin string
-	// Mode is that of new rules; others keep theirs.
+	// Mode is the mode of new rules; existing ones keep theirs.
 	Mode string
-	// Visibility is that of the rules, new or not.
+	// Visibility is the visibility of new and existing rules.
 	Visibility string
 }
 
-// Outcome is what became of a rule.
+// Outcome is the effect on a rule.
 type Outcome int
 
-// What can become of a rule.
+// Effects on a rule.
 const (
 	Unchanged Outcome = iota
 	Created
@@ -62,18 +62,18 @@ const (
 type Stored struct {
 	Rule    document.Rule
 	Outcome Outcome
-	// Version and Mode are those that the rule has now.
+	// Version and Mode are the rule's current ones.
 	Version int32
 	Mode    string
-	// VersionID is that of its newest version; 0 in a plan for one that is not there yet.
+	// VersionID is the id of its newest version; 0 in a plan for a new rule.
 	VersionID int64
 
-	old       *ent.RuleDocument // nil for a new one
-	isNewText bool              // the document is another one
+	old       *ent.RuleDocument // nil for a new rule
+	isNewText bool              // the document has changed
 }
 
-// Plan says what Put would do.
-func Plan(ctx context.Context, db *ent.Client, rules []document.Rule, how How) ([]*Stored, error) {
+// Plan returns what Put would do.
+func Plan(ctx context.Context, db *ent.Client, rules []document.Rule, how PutOptions) ([]*Stored, error) {
 	known, digests, err := stored(ctx, db, rules)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func Plan(ctx context.Context, db *ent.Client, rules []document.Rule, how How) (
 	return out, nil
 }
 
-// stored reads those of the rules that are there by name, and their newest versions without the documents by rule.
+// stored reads the existing rules by name, and their newest versions without documents by rule.
 func stored(ctx context.Context, db *ent.Client, rules []document.Rule) (map[string]*ent.RuleDocument, map[int64]*ent.RuleVersion, error) {
 	known, versions := map[string]*ent.RuleDocument{}, map[int64]*ent.RuleVersion{}
 	for part := range slices.Chunk(rules, rowsAtOnce) {
@@ -134,10 +134,10 @@ func stored(ctx context.Context, db *ent.Client, rules []document.Rule) (map[str
 	return known, versions, nil
 }
 
-// Put stores rules, of which no name may come twice, and notes every change for the audit trail. It runs inside of
-// store.Write. FAILED_PRECONDITION: the deployment would have more than MaxRules.
-func Put(ctx context.Context, st *store.Store, tx *ent.Tx, rules []document.Rule, how How) ([]*Stored, error) {
-	now, err := Turn(ctx, st, tx)
+// Put stores rules with distinct names and writes an audit entry for each change. Call it inside store.Write. It
+// returns FAILED_PRECONDITION if the deployment would have more than MaxRules.
+func Put(ctx context.Context, st *store.Store, tx *ent.Tx, rules []document.Rule, how PutOptions) ([]*Stored, error) {
+	now, err := BeginChange(ctx, st, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func Put(ctx context.Context, st *store.Store, tx *ent.Tx, rules []document.Rule
 	return plan, addVersions(ctx, tx, append(fresh, rewritten...), now)
 }
 
-func (s *Stored) update(ctx context.Context, now int64, how How) error {
+func (s *Stored) update(ctx context.Context, now int64, how PutOptions) error {
 	update := s.old.Update().SetVisibility(how.Visibility).SetUpdatedAt(now)
 	if s.isNewText {
 		update.SetOrigin(how.Origin).SetProduct(s.Rule.Product).SetSeverity(s.Rule.Severity).SetLanguages(s.Rule.Languages).SetVersion(s.Version)
@@ -184,12 +184,12 @@ func (s *Stored) update(ctx context.Context, now int64, how How) error {
 	if err != nil {
 		return err
 	}
-	audit.Change(ctx, AuditKind, row.ID, Shown(s.old), Shown(row))
+	audit.Change(ctx, AuditKind, row.ID, Convert(s.old), Convert(row))
 	s.old = row
 	return nil
 }
 
-func create(ctx context.Context, tx *ent.Tx, fresh []*Stored, now int64, how How) error {
+func create(ctx context.Context, tx *ent.Tx, fresh []*Stored, now int64, how PutOptions) error {
 	deploymentID, _ := tenant.FromContext(ctx)
 	for part := range slices.Chunk(fresh, rowsAtOnce) {
 		creates := make([]*ent.RuleDocumentCreate, len(part))
@@ -204,7 +204,7 @@ func create(ctx context.Context, tx *ent.Tx, fresh []*Stored, now int64, how How
 		}
 		for i, row := range rows {
 			part[i].old = row
-			audit.Change(ctx, AuditKind, row.ID, nil, Shown(row))
+			audit.Change(ctx, AuditKind, row.ID, nil, Convert(row))
 		}
 	}
 	return nil

@@ -12,38 +12,38 @@ import (
 	"github.com/palisade/palisade/services/rules/document"
 )
 
-// Selection is what a scan asks for. Its zero value asks for every rule that is not off.
+// Selection selects the rules for a scan. The zero value selects all rules that are not off.
 type Selection struct {
 	// Products are sast, sca and secrets; empty means all.
 	Products []string
-	// PartialRuleIDs are the only rules to send; empty means all.
+	// PartialRuleIDs limits the selection to these rules; empty means all.
 	PartialRuleIDs []string
-	// ClientVersion is the scanner's, such as 1.97.0: rules whose min-version and max-version leave it out are not sent.
-	// Empty: unknown, no rule is left out.
+	// ClientVersion is the scanner's version, such as 1.97.0. Rules with a min-version or max-version that excludes it are
+	// left out. If it is empty, none are left out.
 	ClientVersion string
-	// Project is the name of the project; rules are the deployment's, so that it changes nothing yet.
+	// Project is the project's name. It has no effect, because rules belong to the deployment.
 	Project string
-	// BaseURL is where people reach this server; it makes the URLs of rules. Empty: rules get none.
+	// BaseURL is the server's public URL, used for the URLs of rules. If it is empty, rules have none.
 	BaseURL string
-	// Language is the full name of a language whose rules are sent; empty means all.
+	// Language is the full name of a language; empty means all.
 	Language string
-	// Origin is the origin whose rules are sent; empty means all.
+	// Origin is an origin of rules; empty means all.
 	Origin string
 }
 
-// Document is what the scanner reads.
+// Document is the scanner's input.
 type Document struct {
 	// JSON is {"rules":[…]}, with "rules" as its first key: scanners recognize the document by that.
 	JSON []byte
-	// Rules is how many there are.
+	// Rules is the number of rules.
 	Rules int
-	// Products that have a rule in the document, sorted.
+	// Products with a rule in the document, sorted.
 	Products []string
-	// Versions are the ids of the versions of the rules, by name.
+	// Versions maps rule names to version ids.
 	Versions map[string]int64
 }
 
-// Select chooses the rules of the deployment of ctx. Call EnsureStarter before, so that a new deployment has some.
+// Select selects the rules of the context's deployment. Call EnsureStarter first, so that a new deployment has rules.
 func Select(ctx context.Context, reader *ent.Client, selection Selection) (Document, error) {
 	all, err := load(ctx, reader, selection.BaseURL)
 	if err != nil {
@@ -64,8 +64,8 @@ func Select(ctx context.Context, reader *ent.Client, selection Selection) (Docum
 	}), nil
 }
 
-// Named returns the rule of a name, whatever its mode and visibility. Where there is none, it returns the rules below
-// the name that scans run: those of "python.flask" are named "python.flask.…" or "python.flask/…".
+// Named returns the rule with a name, in any mode and visibility. If there is none, it returns the rules below the name
+// that scans run: for "python.flask", the rules named "python.flask.…" or "python.flask/…".
 func Named(ctx context.Context, reader *ent.Client, name, baseURL string) (Document, error) {
 	all, err := load(ctx, reader, baseURL)
 	if err != nil {
@@ -80,8 +80,8 @@ func Named(ctx context.Context, reader *ent.Client, name, baseURL string) (Docum
 	}), nil
 }
 
-// Version returns one version of a rule, whatever the mode and the visibility of the rule. It is NOT_FOUND (ent's) for
-// one that is not there, or whose rule is not.
+// Version returns one version of a rule, in any mode and visibility. It returns ent's not-found error if the version or
+// its rule does not exist.
 func Version(ctx context.Context, reader *ent.Client, id int64, baseURL string) (Document, error) {
 	version, err := reader.RuleVersion.Get(ctx, id)
 	if err != nil {
@@ -122,26 +122,26 @@ func assemble(all []*rendered, wanted func(*rendered) bool) Document {
 	return out
 }
 
-// rendered is a rule as a scanner gets it. It is shared and not changed.
+// rendered is a rule in the scanner's form. It is shared and immutable.
 type rendered struct {
 	name, product, origin, mode, visibility string
 	languages                               []string
 	versionID                               int64
-	// least and most bound the versions of scanners that can run the rule; nil: no bound.
-	least, most *semver.Version
-	json        []byte
+	// minVersion and most are the scanner versions that can run the rule; nil: no bound.
+	minVersion, maxVersion *semver.Version
+	json                   []byte
 }
 
-// runsOn says whether a scanner can run the rule; nil is one whose version is not known.
+// runsOn reports whether a scanner version can run the rule; nil is an unknown version.
 func (r *rendered) runsOn(client *semver.Version) bool {
 	if client == nil {
 		return true
 	}
-	return (r.least == nil || !client.LessThan(r.least)) && (r.most == nil || !client.GreaterThan(r.most))
+	return (r.minVersion == nil || !client.LessThan(r.minVersion)) && (r.maxVersion == nil || !client.GreaterThan(r.maxVersion))
 }
 
-// policies are what modes are called in findings (contract: policy modes), and what findings cause. A rule that is off
-// is sent only to those who ask for it by name.
+// policies maps modes to the policy names in findings (contract: policy modes) and to actions. A rule that is off is
+// sent only if requested by name.
 var policies = map[string]struct {
 	id         int64
 	name, slug string
@@ -159,7 +159,7 @@ func render(row *ent.RuleDocument, version *ent.RuleVersion, baseURL string) (*r
 		languages: row.Languages, versionID: version.ID,
 	}
 	policy := policies[row.Mode]
-	plant := document.Plant{
+	plant := document.Annotation{
 		Product: row.Product, Actions: policy.actions, RuleID: row.ID, VersionID: version.ID, Name: row.Name, Origin: row.Origin,
 		PolicyID: policy.id, PolicyName: policy.name, PolicySlug: policy.slug, KeepValidityActions: row.Mode == ModeBlock,
 	}
@@ -167,7 +167,7 @@ func render(row *ent.RuleDocument, version *ent.RuleVersion, baseURL string) (*r
 		plant.URL = ruleURL(baseURL, row)
 	}
 	var err error
-	if out.json, err = document.Planted(version.Document, plant); err != nil {
+	if out.json, err = document.Annotate(version.Document, plant); err != nil {
 		return nil, err
 	}
 	var bounds struct {
@@ -177,11 +177,11 @@ func render(row *ent.RuleDocument, version *ent.RuleVersion, baseURL string) (*r
 	if err := json.Unmarshal(version.Document, &bounds); err != nil {
 		return nil, err
 	}
-	out.least, out.most = bound(bounds.Least), bound(bounds.Most)
+	out.minVersion, out.maxVersion = bound(bounds.Least), bound(bounds.Most)
 	return out, nil
 }
 
-// bound reads a version of scanners; nil where there is none.
+// bound parses a scanner version; nil if there is none.
 func bound(raw json.RawMessage) *semver.Version {
 	version, err := semver.NewVersion(strings.Trim(string(raw), `"`))
 	if err != nil {

@@ -12,32 +12,32 @@ import (
 	"github.com/palisade/palisade/services/rules/starter"
 )
 
-// StarterRules is how rules that come with the product are stored. Their findings are told to the authors of pull
-// requests, and block nothing.
-var StarterRules = How{Origin: OriginStarter, Mode: ModeComment, Visibility: VisibilityOrgPrivate}
+// StarterRules are the options for rules that ship with the product. Their findings are comments on pull requests and
+// do not block.
+var StarterRules = PutOptions{Origin: OriginStarter, Mode: ModeComment, Visibility: VisibilityOrgPrivate}
 
-// looked is a deployment that this process has looked at.
-type looked struct {
+// checkedKey is a deployment that this process has checked.
+type checkedKey struct {
 	store        *store.Store
 	deploymentID int64
 }
 
 var seen = newSeen()
 
-func newSeen() *lru.Cache[looked, struct{}] {
-	cache, err := lru.New[looked, struct{}](1 << 14)
+func newSeen() *lru.Cache[checkedKey, struct{}] {
+	cache, err := lru.New[checkedKey, struct{}](1 << 14)
 	if err != nil {
 		panic(err) // the size is positive
 	}
 	return cache
 }
 
-// EnsureStarter gives the deployment of ctx the rules that come with the product when it never had a rule: versions of
-// rules outlive them, so that rules that somebody deleted do not come back. It writes, so it must not be called inside
-// of a transaction; it costs nothing once a process has seen the deployment.
+// EnsureStarter adds the rules that ship with the product to the context's deployment if it never had a rule. Versions
+// outlive rules, so deleted rules do not come back. It writes, so it must not be called in a transaction. After the
+// first call a process caches that the deployment is initialized.
 func EnsureStarter(ctx context.Context, st *store.Store) error {
 	deploymentID, known := tenant.FromContext(ctx)
-	who := looked{st, deploymentID}
+	who := checkedKey{st, deploymentID}
 	if !known || seen.Contains(who) {
 		return nil
 	}
@@ -50,13 +50,13 @@ func EnsureStarter(ctx context.Context, st *store.Store) error {
 		if err != nil {
 			return err
 		}
-		// The one who happens to ask first has not stored anything: the trail names the product.
+		// The first caller has not stored anything, so the audit trail names the product.
 		ctx := byProduct(audit.Begin(ctx, audit.Actor{Kind: audit.KindJob, Name: "palisade"}, "rules.starter"))
 		err = st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-			if _, err := Turn(ctx, st, tx); err != nil {
+			if _, err := BeginChange(ctx, st, tx); err != nil {
 				return err
 			}
-			if had, err := tx.RuleVersion.Query().Exist(ctx); err != nil || had { // another one was faster
+			if had, err := tx.RuleVersion.Query().Exist(ctx); err != nil || had { // a concurrent call won
 				return err
 			}
 			_, err := Put(ctx, st, tx, rules, StarterRules)
@@ -72,7 +72,7 @@ func EnsureStarter(ctx context.Context, st *store.Store) error {
 
 type byProductKey struct{}
 
-// byProduct marks what the product does by itself while somebody's request is served.
+// byProduct marks changes that the product makes by itself during a request.
 func byProduct(ctx context.Context) context.Context {
 	return context.WithValue(ctx, byProductKey{}, true)
 }

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// rule is a rule as its file says it: what every one of them has, and its patterns as they are.
+// rule is a rule in its file: the common keys, and its patterns unparsed.
 type rule struct {
 	ID        string   `yaml:"id"`
 	Languages []string `yaml:"languages"`
@@ -39,7 +39,7 @@ type rule struct {
 	Remaining map[string]any `yaml:",inline"`
 }
 
-// load reads the rules of each file, by its name without the ending.
+// load reads the rules of each file, by file name without the extension.
 func load(t *testing.T) map[string][]rule {
 	t.Helper()
 	paths, err := filepath.Glob("*.yaml")
@@ -102,14 +102,14 @@ func TestRulesAreComplete(t *testing.T) {
 	}
 }
 
-// formula are the keys under which patterns stand, and whether each holds more of them.
+// formula holds the keys that contain patterns, and whether each contains more of these keys.
 var formula = map[string]bool{
 	"pattern": false, "pattern-not": false, "pattern-inside": false, "pattern-not-inside": false, "pattern-regex": false,
 	"focus-metavariable": false, "metavariable-regex": false,
 	"patterns": true, "pattern-either": true, "pattern-sources": true, "pattern-sinks": true, "pattern-sanitizers": true,
 }
 
-// walk calls visit for every key below node that holds no further ones.
+// walk calls visit for each leaf key below node.
 func walk(node any, visit func(key string, value any)) error {
 	switch node := node.(type) {
 	case []any:
@@ -157,7 +157,7 @@ func TestPatternsAreWellFormed(t *testing.T) {
 	}
 }
 
-// check looks at one leaf of the patterns of a rule.
+// check validates one leaf of a rule's patterns.
 func (r rule) check(t *testing.T, language, key string, value any) {
 	t.Helper()
 	text, _ := value.(string)
@@ -205,7 +205,7 @@ var (
 	dots    = regexp.MustCompile(`\.\.\.([^"]|$)`)
 )
 
-// parses reports whether a pattern is Go once its metavariables and ellipses are names.
+// parses reports whether a pattern is valid Go after replacing metavariables and ellipses by names.
 func parses(pattern string) bool {
 	code := typed.ReplaceAllString(pattern, "$1")
 	code = deep.ReplaceAllString(code, "($1)")

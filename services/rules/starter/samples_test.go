@@ -17,8 +17,8 @@ var (
 	repeated   = regexp.MustCompile(`\[(.)\*(\d+)\]`)
 )
 
-// sample calls each for every annotation of a file: ruleid where the rule finds the next line, ok where it does not. In
-// that line [X*n] stands for n times X.
+// sample calls each for each annotation of a file: ruleid if the rule matches the next line, ok if it does not. [X*n]
+// in that line stands for n times X.
 func sample(t *testing.T, path string, each func(kind, id, line string)) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -37,8 +37,8 @@ func sample(t *testing.T, path string, each func(kind, id, line string)) {
 	}
 }
 
-// TestSamples: every rule has a sample of what it finds and of what it does not. Rules that are one expression are run
-// on them; the others need a scanner, for which the annotations have the form of its own tests.
+// TestSamples: each rule has samples that it matches and does not match. Rules with a single regular expression run on
+// them. The others need a scanner, and the annotations have the format of its own tests.
 func TestSamples(t *testing.T) {
 	ending := map[string]string{"python": ".py", "javascript": ".js", "go": ".go", "java": ".java", "secrets": ".txt"}
 	for name, rules := range load(t) {

@@ -1,4 +1,4 @@
-// Package starter holds the rules that come with the product.
+// Package starter holds the rules that ship with the product.
 package starter
 
 import (
@@ -14,7 +14,7 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// Rules returns the rules that come with the product, by file and line. They are shared: do not change them.
+// Rules returns the rules that ship with the product, by file and line. They are shared and must not be modified.
 var Rules = sync.OnceValues(func() ([]document.Rule, error) {
 	names, err := fs.Glob(files, "*.yaml")
 	if err != nil {

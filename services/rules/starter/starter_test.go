@@ -7,7 +7,7 @@ import (
 	"github.com/palisade/palisade/services/rules/starter"
 )
 
-// The rules that come with the product have no problem, and are enough to find something in each language.
+// The rules that ship with the product are valid, and there are rules for each language.
 func TestRules(t *testing.T) {
 	rules, err := starter.Rules()
 	if err != nil {

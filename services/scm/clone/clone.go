@@ -24,28 +24,27 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 )
 
-// Source is where a repository is and who reads it.
+// Source is the address of a repository and the credential to read it.
 type Source struct {
-	// URL is what Git clones: https://git.acme.test/acme/web.git, without credentials in it.
+	// URL is the URL that Git clones: https://git.acme.test/acme/web.git, without credentials.
 	URL string
-	// Username and Password are the HTTP credentials; both empty: none are sent.
+	// Username and Password are the HTTP credentials. If both are empty, none are sent.
 	Username, Password string
 }
 
-// Limits bound what is received. Zero values are the defaults, never "no limit".
+// Limits limit the received data. Zero values mean the defaults, never "no limit".
 type Limits struct {
-	// Timeout is for all of it; 0 is 10 minutes.
+	// Timeout applies to the whole fetch; 0 is 10 minutes.
 	Timeout time.Duration
 	// Pack is the size of Git's pack in bytes; 0 is 512 MiB.
 	Pack int64
-	// Refs is the size of the host's list of refs in bytes, all of which is read into memory; 0 is 64 MiB, a million of
-	// them.
+	// Refs is the size of the host's list of refs in bytes. It is read into memory; 0 is 64 MiB, a million refs.
 	Refs int64
-	// Inflated is the size of everything in it in bytes; 0 is 2 GiB.
+	// Inflated is the size of all unpacked objects in bytes; 0 is 2 GiB.
 	Inflated int64
-	// Object is that of the largest thing in it in bytes; 0 is 128 MiB.
+	// Object is the size of the largest unpacked object in bytes; 0 is 128 MiB.
 	Object int64
-	// File is in bytes: hosts that can are told to leave out larger ones. 0: all are wanted.
+	// File is in bytes: hosts that support it leave out larger files. 0 requests all files.
 	File int64
 }
 
@@ -55,11 +54,11 @@ const (
 	defaultRefs     = 64 << 20
 	defaultInflated = 2 << 30
 	defaultObject   = 128 << 20
-	// maxRedirects are those of one request; they stay at the host.
+	// maxRedirects applies to one request. Redirects must stay at the host.
 	maxRedirects = 5
-	// cacheSize is what reading a pack keeps of it in memory.
+	// cacheSize is the memory for objects while a pack is read.
 	cacheSize = 32 * cache.MiByte
-	// staleAfter is when the directory of a fetch that a dying process left behind is removed.
+	// staleAfter is the age at which the directory of a crashed fetch is removed.
 	staleAfter = 24 * time.Hour
 	prefix     = "checkout-"
 )
@@ -81,7 +80,7 @@ func (l Limits) withDefaults() Limits {
 
 // Checkout is the code of one commit.
 type Checkout struct {
-	// Commit is its hash; Ref is the full name that it was found by, the hash itself for commits.
+	// Commit is its hash. Ref is the full name of the ref, or the hash if a commit was requested.
 	Commit, Ref string
 
 	tree    *object.Tree
@@ -89,11 +88,11 @@ type Checkout struct {
 	dir     string
 }
 
-// Close removes what was received.
+// Close removes the received data.
 func (c *Checkout) Close() error { return os.RemoveAll(c.dir) }
 
-// Fetch receives the commit that a ref points to: a branch, a tag, a full ref, a full commit hash, or the default
-// branch for "". It works in a new directory under dir. Every error is an [*Error] or that of the caller's context.
+// Fetch receives the commit of a ref: a branch, a tag, a full ref, a full commit hash, or the default branch for "". It
+// works in a new directory under dir. All errors are [*Error] or the context's error.
 func Fetch(ctx context.Context, guard *egress.Guard, source Source, ref, dir string, limits Limits) (_ *Checkout, err error) {
 	limits = limits.withDefaults()
 	caller := ctx
@@ -128,7 +127,7 @@ func Fetch(ctx context.Context, guard *egress.Guard, source Source, ref, dir str
 	return c, c.find(want)
 }
 
-// open prepares a session that calls the source alone. Nothing is installed for the whole process.
+// open prepares a session with the source. It changes no process-wide state.
 func open(guard *egress.Guard, source Source, limits Limits) (transport.UploadPackSession, *confined, error) {
 	client := guard.Client(egress.Limits{Timeout: limits.Timeout, MaxResponse: limits.Pack, MaxRedirects: maxRedirects})
 	connection := &confined{
@@ -149,7 +148,7 @@ func open(guard *egress.Guard, source Source, limits Limits) (transport.UploadPa
 	return session, connection, err
 }
 
-// request wants one commit without its history, if the host can give that.
+// request asks for one commit without its history, if the host supports that.
 func request(advertised *packp.AdvRefs, want plumbing.Hash, limits Limits) *packp.UploadPackRequest {
 	r := packp.NewUploadPackRequestFromCapabilities(advertised.Capabilities)
 	r.Wants = []plumbing.Hash{want}
@@ -164,7 +163,7 @@ func request(advertised *packp.AdvRefs, want plumbing.Hash, limits Limits) *pack
 	return r
 }
 
-// receive stores the pack and looks through it before it is unpacked.
+// receive stores the pack and inspects it before it is unpacked.
 func (c *Checkout) receive(ctx context.Context, session transport.UploadPackSession, r *packp.UploadPackRequest, limits Limits) error {
 	response, err := session.UploadPack(ctx, r)
 	if err != nil {
@@ -191,7 +190,7 @@ func (c *Checkout) receive(ctx context.Context, session transport.UploadPackSess
 	return os.Remove(file.Name())
 }
 
-// content is the pack inside of the protocol's channels.
+// content returns the pack from the protocol's channels.
 func content(response io.Reader, capabilities *capability.List) io.Reader {
 	switch {
 	case capabilities.Supports(capability.Sideband64k):
@@ -202,7 +201,7 @@ func content(response io.Reader, capabilities *capability.List) io.Reader {
 	return response
 }
 
-// find opens the commit; tags lead to theirs.
+// find opens the commit; tags are followed.
 func (c *Checkout) find(hash plumbing.Hash) error {
 	const maxTags = 5 // a tag of a tag of a tag
 	for range maxTags {
@@ -223,7 +222,7 @@ func (c *Checkout) find(hash plumbing.Hash) error {
 	return nil
 }
 
-// makeDir makes a directory to work in, and removes those that died.
+// makeDir creates a working directory and removes stale ones.
 func makeDir(parent string) (string, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return "", err

@@ -38,12 +38,12 @@ func source(s *clonetest.Server) clone.Source {
 	return clone.Source{URL: s.URL + "/acme/web.git", Username: s.Username, Password: s.Password}
 }
 
-// prelude is what a host says before the pack.
+// prelude is the host's response before the pack.
 var prelude = "0034shallow " + strings.Repeat("ab", 20) + "00000008NAK\n"
 
 var files = map[string]string{"main.go": "package main\n", "web/api.go": "package web\n", "web/deep/er/x.go": "package er\n", "empty": "", "aux/.git.": "odd", "link@": "main.go"}
 
-// contents reads all files; "-" stands for one that was left out.
+// contents reads all files; "-" marks a file that was left out.
 func contents(t testing.TB, c *clone.Checkout) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -104,7 +104,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// Hosts that can leave large files out, and hosts that know no shallow fetches, are read all the same.
+// Hosts with a filter for large files, and hosts without shallow fetches, both work.
 func TestWhatHostsCan(t *testing.T) {
 	s := clonetest.New(t)
 	s.Commit(t, "acme/web", "refs/heads/main", map[string]string{"a": "old"})
@@ -171,7 +171,7 @@ func TestFailures(t *testing.T) {
 		"too large": {func(s *clonetest.Server, _ *clone.Source) {
 			s.Before = onPack(func(w http.ResponseWriter) {
 				_, err := io.WriteString(w, prelude)
-				for block := "fff0\x01" + strings.Repeat("x", 0xfff0-5); err == nil; { // a host that never stops
+				for block := "fff0\x01" + strings.Repeat("x", 0xfff0-5); err == nil; { // endless response
 					_, err = io.WriteString(w, block)
 				}
 			})
@@ -181,7 +181,7 @@ func TestFailures(t *testing.T) {
 				w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
 				_, err := io.WriteString(w, "001e# service=git-upload-pack\n0000")
 				capabilities := "\x00ofs-delta shallow"
-				for i := 0; err == nil; i++ { // a host that never stops
+				for i := 0; err == nil; i++ { // endless response
 					line := fmt.Sprintf("%s refs/heads/b%09d%s\n", strings.Repeat("ab", 20), i, capabilities)
 					capabilities = ""
 					_, err = fmt.Fprintf(w, "%04x%s", len(line)+4, line)
@@ -283,7 +283,7 @@ func TestWhatDyingProcessesLeftIsRemoved(t *testing.T) {
 	}
 }
 
-// Git's own server says what ours in the tests may have wrong.
+// Git's own server checks the assumptions of the test host.
 func TestGitItself(t *testing.T) {
 	where, err := exec.Command("git", "--exec-path").Output()
 	backend := filepath.Join(strings.TrimSpace(string(where)), "git-http-backend")
@@ -305,7 +305,7 @@ func TestGitItself(t *testing.T) {
 	}
 	work := filepath.Join(root, "work")
 	git("init", "-q", "-b", "main", work)
-	for i := range 3 { // similar files make differences in the pack
+	for i := range 3 { // similar files create deltas in the pack
 		for j := range 20 {
 			name := filepath.Join(work, fmt.Sprintf("f%02d.txt", j))
 			if err := os.WriteFile(name, []byte(strings.Repeat(fmt.Sprintf("line of many %d\n", j), 200)+fmt.Sprint(i)), 0o600); err != nil {

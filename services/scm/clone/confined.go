@@ -8,24 +8,24 @@ import (
 	"sync"
 )
 
-// confined calls one host alone, before redirects and whatever else leads elsewhere: the credential goes along. It
-// remembers what went wrong, because the library keeps no more than the text of many errors.
+// confined sends requests to one host only, before redirects or other links lead elsewhere, because requests carry the
+// credential. It stores the first error, because the library keeps only the text of many errors.
 type confined struct {
 	scheme, host string
-	// list asks for the list of refs, next for all else.
+	// list requests the list of refs, next everything else.
 	list, next http.RoundTripper
 
 	mu      sync.Mutex
 	failure error
 }
 
-// RoundTrip refuses other hosts.
+// RoundTrip rejects other hosts.
 func (c *confined) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !strings.EqualFold(r.URL.Scheme, c.scheme) || !strings.EqualFold(r.URL.Host, c.host) {
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}
-		return nil, c.failed(errElsewhere)
+		return nil, c.failed(errOtherHost)
 	}
 	next := c.next
 	if r.Method == http.MethodGet {
@@ -40,13 +40,13 @@ func (c *confined) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if response.StatusCode >= 300 {
 		_ = response.Body.Close()
-		response.Body = http.NoBody // nobody may read what it says, but the library would, all of it
+		response.Body = http.NoBody // its content is unused, but the library would read all of it
 	}
-	response.Body = watchedBody{response.Body, c}
+	response.Body = trackedBody{response.Body, c}
 	return response, nil
 }
 
-// failed remembers the first error, and returns it.
+// failed stores the first error and returns it.
 func (c *confined) failed(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,13 +62,13 @@ func (c *confined) firstFailure() error {
 	return c.failure
 }
 
-// watchedBody remembers why an answer broke off.
-type watchedBody struct {
+// trackedBody stores the error that ended a body early.
+type trackedBody struct {
 	io.ReadCloser
 	of *confined
 }
 
-func (b watchedBody) Read(p []byte) (int, error) {
+func (b trackedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
 		_ = b.of.failed(err)

@@ -12,25 +12,24 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 )
 
-// Error is a repository that was not received. Its text is fit for everybody: no credential is in it, and nothing that
-// the host said.
+// Error is a failed fetch. Its text is public: it contains no credential and no text from the host.
 type Error struct {
 	Text string
-	// Permanent: trying again is of no use until somebody changes something.
+	// Permanent: retrying does not help until someone changes something.
 	Permanent bool
 }
 
 // Error says what is wrong and what to do.
 func (e *Error) Error() string { return e.Text }
 
-var errElsewhere = errors.New("the host led to another address")
+var errOtherHost = errors.New("the host led to another address")
 
-// statusError is the status of an answer that is an error.
+// statusError is the HTTP status of an error response.
 type statusError int
 
 func (s statusError) Error() string { return fmt.Sprintf("status %d", int(s)) }
 
-// explain says why in our words. connection is nil when the host is not asked any more.
+// explain converts an error to a public text. connection is nil after the host was last contacted.
 func explain(caller context.Context, err error, connection *confined) error {
 	if err != nil && connection != nil {
 		if why := connection.firstFailure(); why != nil {
@@ -49,7 +48,7 @@ func explain(caller context.Context, err error, connection *confined) error {
 		return own
 	case errors.As(err, &tooLarge):
 		return &Error{Text: fmt.Sprintf("the repository is too large: more than %d MiB would have to be received", tooLarge.Limit>>20), Permanent: true}
-	case errors.Is(err, errElsewhere):
+	case errors.Is(err, errOtherHost):
 		return &Error{Text: "the source-code host redirects to another address: bring the project's URL up to date", Permanent: true}
 	case errors.Is(err, egress.ErrRefused):
 		return &Error{Text: "the source-code host may not be called: the operator can name it in egress-allow", Permanent: true}
@@ -61,8 +60,8 @@ func explain(caller context.Context, err error, connection *confined) error {
 	return explainAnswer(err, connection != nil && connection.firstFailure() != nil)
 }
 
-// explainAnswer explains the status of an answer, or one that cannot be read; failed is true when there was none, or
-// not all of it.
+// explainAnswer explains an error status or an unreadable response. failed is true if there was no response, or only
+// part of one.
 func explainAnswer(err error, failed bool) error {
 	var status statusError
 	if errors.As(err, &status) {
@@ -80,7 +79,7 @@ func explainAnswer(err error, failed bool) error {
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
 		return &Error{Text: "the repository is empty", Permanent: true}
 	}
-	if !failed { // the host has said all that it had to say
+	if !failed { // the response was complete
 		return &Error{Text: "what the source-code host sent is no repository that can be read"}
 	}
 	return &Error{Text: "the repository could not be received: " + egress.Describe(err)}

@@ -11,7 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// Bounds of a walk: trees may name each other so often that they never end.
+// Limits of a walk: nested trees can expand without end.
 const (
 	maxEntries = 1_000_000
 	maxDepth   = 200
@@ -20,23 +20,23 @@ const (
 
 // File is one regular file of a commit.
 type File struct {
-	// Path is as Git has it: with slashes, and any bytes but zero and slash in its parts.
+	// Path is Git's path: with slashes; its segments may contain any bytes except NUL and slash.
 	Path string
-	// Size is in bytes, -1 when the host left the file out for its size.
+	// Size is in bytes; -1 if the host left the file out because of its size.
 	Size int64
 
 	checkout *Checkout
 	hash     plumbing.Hash
 }
 
-// Files calls visit for each regular file, in Git's order of paths; links and submodules are none. It ends with the
-// first error.
+// Files calls visit for each regular file in Git's path order. It skips links and submodules and stops at the first
+// error.
 func (c *Checkout) Files(ctx context.Context, visit func(File) error) error {
 	w := walk{checkout: c, visit: visit}
 	return w.directory(ctx, c.tree, "", 0)
 }
 
-// walk goes through directories. The library's own ends without an error at a directory that was not received.
+// walk traverses directories. The library's own walker ends without an error at a directory that was not received.
 type walk struct {
 	checkout *Checkout
 	visit    func(File) error

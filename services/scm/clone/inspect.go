@@ -9,11 +9,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// maxObjects in a pack: commit, trees and files of one commit.
+// maxObjects is the maximum number of objects in a pack: commit, trees and files of one commit.
 const maxObjects = 2_000_000
 
-// inspect looks through a pack without unpacking it, and refuses one that would grow beyond the limits: a few kilobytes
-// can hold gigabytes.
+// inspect reads a pack without unpacking it, and rejects one that would exceed the limits: a few kilobytes can expand
+// to gigabytes.
 func inspect(file *os.File, limits Limits) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -39,7 +39,7 @@ func inspect(file *os.File, limits Limits) error {
 	return nil
 }
 
-// sizeOfNext is the size of the next object when it is unpacked.
+// sizeOfNext returns the unpacked size of the next object.
 func sizeOfNext(scanner *packfile.Scanner, limit int64) (int64, error) {
 	header, err := scanner.NextObjectHeader()
 	if err != nil {
@@ -49,13 +49,13 @@ func sizeOfNext(scanner *packfile.Scanner, limit int64) (int64, error) {
 	if size < 0 || size > limit {
 		return 0, tooLargeObject(limit)
 	}
-	var head beginning
+	var head prefixBuffer
 	if _, _, err := scanner.NextObject(&head); err != nil {
 		return 0, err
 	}
 	if header.Type == plumbing.OFSDeltaObject || header.Type == plumbing.REFDeltaObject {
 		rest, _ := number(head.bytes)
-		_, size = number(rest) // a difference begins with the sizes before and after
+		_, size = number(rest) // a delta begins with the sizes before and after
 	}
 	if size < 0 || size > limit {
 		return 0, tooLargeObject(limit)
@@ -67,17 +67,17 @@ func tooLargeObject(limit int64) error {
 	return &Error{Text: fmt.Sprintf("the repository holds a file of more than %d MiB, which its host does not leave out", limit>>20), Permanent: true}
 }
 
-// beginning keeps the first bytes that are written to it.
-type beginning struct{ bytes []byte }
+// prefixBuffer keeps the first bytes written to it.
+type prefixBuffer struct{ bytes []byte }
 
-func (b *beginning) Write(p []byte) (int, error) {
+func (b *prefixBuffer) Write(p []byte) (int, error) {
 	if room := 32 - len(b.bytes); room > 0 {
 		b.bytes = append(b.bytes, p[:min(room, len(p))]...)
 	}
 	return len(p), nil
 }
 
-// number reads one number as differences spell it: seven bits a byte, the low ones first. What is none becomes -1.
+// number decodes a delta's varint: seven bits per byte, low bits first. An invalid number becomes -1.
 func number(from []byte) (rest []byte, n int64) {
 	for i, b := range from {
 		if i > 8 {

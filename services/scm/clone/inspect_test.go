@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// pack writes a pack of objects: kind (3 blob, 6 difference to an earlier one) and what is in it.
+// pack writes a pack of objects: kind (3 blob, 6 delta to an earlier one) and content.
 func pack(t testing.TB, announced uint32, objects ...func(*bytes.Buffer)) *os.File {
 	t.Helper()
 	var out bytes.Buffer

@@ -9,7 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 )
 
-// resolve finds what a ref points to among those that the host advertised.
+// resolve finds the commit of a ref among the advertised refs.
 func resolve(advertised *packp.AdvRefs, ref string) (full string, want plumbing.Hash, err error) {
 	if ref == "" || ref == "HEAD" {
 		if advertised.Head == nil {
@@ -22,13 +22,13 @@ func resolve(advertised *packp.AdvRefs, ref string) (full string, want plumbing.
 			return name, hash, nil
 		}
 	}
-	if plumbing.IsHash(ref) { // hosts give any commit that a ref leads to
+	if plumbing.IsHash(ref) { // hosts serve any commit reachable from a ref
 		return ref, plumbing.NewHash(ref), nil
 	}
 	return "", want, &Error{Text: fmt.Sprintf("the repository has no ref %q", shorten(ref)), Permanent: true}
 }
 
-// headName is the branch that HEAD names, if the host says so.
+// headName is the branch that HEAD points to, if the host reports it.
 func headName(advertised *packp.AdvRefs) string {
 	for _, link := range advertised.Capabilities.Get("symref") {
 		if name, ok := strings.CutPrefix(link, "HEAD:"); ok {
@@ -38,7 +38,7 @@ func headName(advertised *packp.AdvRefs) string {
 	return "HEAD"
 }
 
-const maxShown = 200 // runes of a ref in an error
+const maxShown = 200 // maximum length of a ref in an error, in runes
 
 func shorten(text string) string {
 	if utf8.RuneCountInString(text) <= maxShown {

@@ -1,4 +1,4 @@
-// Package command reads the commands by which people triage findings in answers to review comments.
+// Package command parses the commands with which people triage findings in replies to review comments.
 package command
 
 import (
@@ -15,22 +15,22 @@ import (
 // maxComment is in runes, as for notes of the API (contract facts 2.5).
 const maxComment = 3000
 
-// Command is a decision about the findings that a review comment is about.
+// Command is a triage decision about the findings of a review comment.
 type Command struct {
-	// State and Reason are in the words of triage.
+	// State and Reason are triage words.
 	State, Reason string
-	// Comment is why; empty only for State reopened.
+	// Comment is the reason given; it may be empty only for the state reopened.
 	Comment string
 }
 
-// form is one way to write a command.
+// form is one syntax of a command.
 type form struct {
 	words  []string
 	state  string
 	reason string
 }
 
-// forms are those of contract facts 3.14. Reopening alone needs no comment.
+// forms lists the commands of contract facts 3.14. Only reopening needs no comment.
 var forms = []form{
 	{[]string{"/fp"}, lifecycle.Ignored, "false_positive"},
 	{[]string{"/ar"}, lifecycle.Ignored, "acceptable_risk"},
@@ -40,14 +40,14 @@ var forms = []form{
 	{[]string{"/semgrep", "open"}, lifecycle.Reopened, ""},
 }
 
-// Error is a command that cannot be carried out. Its text is for the person who wrote it.
+// Error is an invalid command. Its text is for the author.
 type Error struct{ text string }
 
 // Error returns the text.
 func (e *Error) Error() string { return e.text }
 
-// Parse reads a text that may begin with a command: the comment is all that follows, on more lines too. ok is false for
-// a text that begins otherwise. The error is an *Error.
+// Parse parses a text that may begin with a command. The rest, including further lines, is the comment. ok is false for
+// other texts. The error is an *Error.
 func Parse(text string) (c Command, ok bool, err error) {
 	rest := strings.TrimSpace(clean(text))
 	if !strings.HasPrefix(rest, "/") {
@@ -71,7 +71,7 @@ func Parse(text string) (c Command, ok bool, err error) {
 	return Command{}, false, nil
 }
 
-// match returns what follows the words of the form, which may be in any case.
+// match returns the text after the form's words, which are case-insensitive.
 func (f form) match(text string) (rest string, ok bool) {
 	rest = text
 	for _, word := range f.words {
@@ -87,8 +87,8 @@ func (f form) match(text string) (rest string, ok bool) {
 	return rest, true
 }
 
-// clean drops what databases do not store or terminals act on: other control characters than line ends and tabs, and
-// bytes that are no text.
+// clean removes invalid UTF-8 and control characters except line ends and tabs: databases do not store them, or
+// terminals act on them.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || r != '\n' && r != '\t' && unicode.IsControl(r) {
@@ -98,13 +98,13 @@ func clean(text string) string {
 	}, text)
 }
 
-// maxMarkers bounds how many findings one comment can be about.
+// maxMarkers is the maximum number of findings in one comment.
 const maxMarkers = 100
 
 var marker = regexp.MustCompile(`palisade:finding=([0-9]{1,18})\b`)
 
-// Findings returns the ids of the findings that a review comment of ours says it is about, by markers of the form
-// palisade:finding=42 in it. An id may stand there twice.
+// Findings returns the finding ids in a review comment of ours, from markers such as palisade:finding=42. An id may be
+// repeated.
 func Findings(text string) []int64 {
 	var ids []int64
 	for _, match := range marker.FindAllStringSubmatch(text, maxMarkers) {

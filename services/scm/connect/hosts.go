@@ -1,4 +1,4 @@
-// Package connect opens the source-code hosts of deployments with the credentials that are stored for them.
+// Package connect opens the source-code hosts of deployments with their stored credentials.
 package connect
 
 import (
@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// CallTimeout is for one call of a host.
+	// CallTimeout applies to one request to a host.
 	CallTimeout = 15 * time.Second
-	// maxAnswer is in bytes: a page of 100 repositories of GitHub has about 600 KiB.
+	// maxAnswer is in bytes: a page of 100 GitHub repositories has about 600 KiB.
 	maxAnswer = 8 << 20
 	// maxRedirects: renamed organizations and repositories redirect once.
 	maxRedirects = 3
 )
 
-// Limits bound the calls of hosts.
+// Limits apply to requests to hosts.
 var Limits = egress.Limits{Timeout: CallTimeout, MaxResponse: maxAnswer, MaxRedirects: maxRedirects}
 
 // Hosts opens the hosts of connections.
@@ -39,7 +39,7 @@ func New(st *store.Store, keyring *secret.Keyring, guard *egress.Guard) *Hosts {
 	return &Hosts{store: st, seals: Seals{keyring}, egress: guard}
 }
 
-// Credentials are what a configuration calls its host with: an access token or, without one, an application.
+// Credentials is the credential of a configuration: an access token or, without one, an application.
 type Credentials struct {
 	ConfigID, DeploymentID int64
 	Type                   scmv1.ScmType
@@ -55,13 +55,13 @@ func credentialsOf(row *ent.ScmConfig) Credentials {
 	}
 }
 
-// Open opens the host of a connection of the context's deployment. Errors are *host.Error, but for a credential that
-// cannot be unsealed. With an application it calls the host.
+// Open opens the host of a connection in the context's deployment. Errors are *host.Error, except for a credential that
+// cannot be unsealed. For an application it sends requests to the host.
 func (c *Hosts) Open(ctx context.Context, row *ent.ScmConfig) (host.Host, error) {
 	return c.OpenWith(ctx, credentialsOf(row))
 }
 
-// OpenWith is Open with the credentials of a connection that may be gone.
+// OpenWith is Open for the credentials of a connection that may be deleted.
 func (c *Hosts) OpenWith(ctx context.Context, with Credentials) (host.Host, error) {
 	token, err := c.seals.Open(ConfigTable, AccessToken, with.DeploymentID, with.ConfigID, with.SealedToken)
 	if err != nil {
@@ -94,7 +94,7 @@ func ErrNoCredential() error {
 	return &host.Error{Kind: host.Unauthorized, Text: "no access token is stored for this connection: set accessToken"}
 }
 
-// OpenApp returns a registered application as itself.
+// OpenApp opens a registered application, authenticated as itself.
 func (c *Hosts) OpenApp(row *ent.ScmApp) (*host.App, error) {
 	key, err := c.seals.Open(AppTable, PrivateKey, row.DeploymentID, row.ID, row.PrivateKey)
 	if err != nil {
@@ -103,10 +103,10 @@ func (c *Hosts) OpenApp(row *ent.ScmApp) (*host.App, error) {
 	return host.OpenApp(TypeOf(row.ScmType), row.BaseURL, row.AppID, key, c.egress.Client(Limits)), nil
 }
 
-// TypeOf reads the word of a column.
+// TypeOf converts a stored type.
 func TypeOf(word string) scmv1.ScmType { return scmv1.ScmType(scmv1.ScmType_value[word]) }
 
-// ErrorText is what a host's error says to people; empty for errors of our own.
+// ErrorText is a host error's text for people; empty for internal errors.
 func ErrorText(err error) string {
 	var e *host.Error
 	if errors.As(err, &e) {

@@ -8,11 +8,11 @@ import (
 	"github.com/palisade/palisade/ent"
 )
 
-// Reached finds of connections, in the order of their ids, the one with the innermost namespace that a project's
-// repository is in, and the repository's name at that host ("acme/web"). Without one, why says what is missing and who
-// mends it. It is the one check of what a deployment's credential is used for: the repository is what a synchronisation
-// or an administrator has bound to the project. The project's name and the URL that an upload gave say nothing, for
-// whoever may upload chooses them.
+// Reached returns the connection, of those in id order, with the innermost namespace that contains a project's
+// repository, and the repository's name at that host ("acme/web"). If there is none, why says what is missing and who
+// can fix it. It is the only check before a deployment's credential is used: the repository must have been bound to the
+// project by a synchronisation or an administrator. The project's name and the URL of an upload are not trusted,
+// because any uploader chooses them.
 func Reached(configs []*ent.ScmConfig, row *ent.Project) (config *ent.ScmConfig, repository, why string) {
 	if row.RepositoryURL == "" {
 		return nil, "", fmt.Sprintf("the project %s is bound to no repository, and what an upload names is not trusted: "+
@@ -24,7 +24,7 @@ func Reached(configs []*ent.ScmConfig, row *ent.Project) (config *ent.ScmConfig,
 	return config, repository, why
 }
 
-// covering finds the connection of a repository's URL, and the repository's name there.
+// covering finds the connection for a repository's URL, and the repository's name there.
 func covering(configs []*ent.ScmConfig, address string) (found *ent.ScmConfig, repository string) {
 	at, err := url.Parse(address)
 	if err != nil {
@@ -49,7 +49,7 @@ func covering(configs []*ent.ScmConfig, address string) (found *ent.ScmConfig, r
 	return found, strings.TrimSuffix(repository, ".git")
 }
 
-// inNamespace compares the path of a repository with that of a connection's namespace. Names have no case at the hosts.
+// inNamespace reports whether a repository's path is in a connection's namespace. Hosts ignore case in names.
 func inNamespace(path string, config *ent.ScmConfig) bool {
 	prefix := config.Namespace
 	if u, err := url.Parse(config.BaseURL); err == nil {
@@ -59,7 +59,7 @@ func inNamespace(path string, config *ent.ScmConfig) bool {
 	return strings.HasPrefix(path, prefix) && !strings.Contains(path, "..")
 }
 
-// sameOrigin compares the scheme, too: a credential for https never goes over http.
+// sameOrigin also compares the scheme: a credential for https is never sent over http.
 func sameOrigin(a, b string) bool {
 	first, err := url.Parse(a)
 	second, err2 := url.Parse(b)

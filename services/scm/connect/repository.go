@@ -13,9 +13,8 @@ import (
 	"github.com/palisade/palisade/services/scm/host"
 )
 
-// Repository says where the code of a project is, and with which credential it is read. Errors: ent's for a project
-// that there is not, and a [*clone.Error] for one whose host is not connected or fails. With an application it calls
-// the host.
+// Repository returns where the code of a project is, and the credential to read it. Errors are ent's for a missing
+// project, and [*clone.Error] if the host is not connected or fails. For an application it sends requests to the host.
 func (c *Hosts) Repository(ctx context.Context, projectID int64) (clone.Source, error) {
 	row, err := c.store.Reader.Project.Query().Where(project.ID(projectID)).Only(ctx)
 	if err != nil {
@@ -37,7 +36,7 @@ func (c *Hosts) Repository(ctx context.Context, projectID int64) (clone.Source, 
 	return clone.Source{URL: gitURL(row.RepositoryURL), Username: gitUser(TypeOf(config.Type)), Password: token}, err
 }
 
-// gitToken is the stored access token, or a fresh one of the application.
+// gitToken is the stored access token, or a fresh token of the application.
 func (c *Hosts) gitToken(ctx context.Context, with Credentials) (string, error) {
 	token, err := c.seals.Open(ConfigTable, AccessToken, with.DeploymentID, with.ConfigID, with.SealedToken)
 	if err != nil || token != "" {
@@ -50,7 +49,7 @@ func (c *Hosts) gitToken(ctx context.Context, with Credentials) (string, error) 
 	return host.Credential(opened), nil
 }
 
-// gitURL is what Git clones: the web URL of the repository with the ending that all hosts know.
+// gitURL is the URL that Git clones: the web URL of the repository with the suffix that all hosts accept.
 func gitURL(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		address = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
@@ -58,7 +57,7 @@ func gitURL(address string) string {
 	return strings.TrimSuffix(strings.TrimRight(address, "/"), ".git") + ".git"
 }
 
-// gitUser is the user name that goes with a token as password.
+// gitUser is the user name to use with a token as password.
 func gitUser(kind scmv1.ScmType) string {
 	switch kind {
 	case scmv1.ScmType_SCM_TYPE_GITLAB, scmv1.ScmType_SCM_TYPE_GITLAB_SELFMANAGED:

@@ -8,13 +8,13 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// The tables whose credentials are sealed.
+// Tables with sealed credentials.
 const (
 	ConfigTable = "scm_configs"
 	AppTable    = "scm_apps"
 )
 
-// What the sealed values are.
+// Kinds of sealed values.
 const (
 	AccessToken   = "access_token"
 	WebhookSecret = "webhook_secret"
@@ -22,18 +22,18 @@ const (
 	PrivateKey    = "private_key"
 )
 
-// secretGrace is how long after a rotation the secret before is still accepted: the host repeats calls that it signed
-// with it, and has some on their way.
+// secretGrace is how long the previous secret is accepted after a rotation: the host may repeat requests signed with
+// it, and some are in flight.
 const secretGrace = 24 * time.Hour
 
-// Seals seals the credentials of these tables: each opens only for its row and its purpose.
+// Seals seals the credentials of these tables. A sealed value opens only for its own row and purpose.
 type Seals struct{ Keyring *secret.Keyring }
 
 func purpose(table, what string, deploymentID, id int64) []byte {
 	return fmt.Appendf(nil, "%s/%d/%d/%s", table, deploymentID, id, what)
 }
 
-// Seal seals a value for a row; "" gives nil, as which it is stored.
+// Seal seals a value for a row; "" gives nil.
 func (s Seals) Seal(table, what string, deploymentID, id int64, plain string) ([]byte, error) {
 	if plain == "" {
 		return nil, nil
@@ -41,7 +41,7 @@ func (s Seals) Seal(table, what string, deploymentID, id int64, plain string) ([
 	return s.Keyring.Seal([]byte(plain), purpose(table, what, deploymentID, id))
 }
 
-// Open returns what was sealed for a row; "" for nil.
+// Open unseals a value of a row; nil gives "".
 func (s Seals) Open(table, what string, deploymentID, id int64, sealed []byte) (string, error) {
 	if len(sealed) == 0 {
 		return "", nil
@@ -53,8 +53,8 @@ func (s Seals) Open(table, what string, deploymentID, id int64, sealed []byte) (
 	return string(plain), nil
 }
 
-// WebhookSecrets opens the secrets with which a host may have signed a call that arrives now: the row's own, and the
-// one before it for a while after the rotation (rotatedAt in microseconds; nil when there was none).
+// WebhookSecrets unseals the secrets that a host may have used for a request that arrives now: the current one, and the
+// previous one for secretGrace after the rotation (rotatedAt in microseconds; nil if there was none).
 func (s Seals) WebhookSecrets(table string, deploymentID, id int64, current, previous []byte, rotatedAt *int64) ([]string, error) {
 	sealed := [][]byte{current}
 	if rotatedAt != nil && time.Since(store.Time(*rotatedAt)) < secretGrace {

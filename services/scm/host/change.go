@@ -2,21 +2,22 @@ package host
 
 import "strings"
 
-// Change is one file with a new content, to be proposed as a pull (or merge) request.
+// Change is new content for one file, to be proposed in a pull (or merge) request.
 type Change struct {
-	// Base and Branch are short names; Branch is made off Base, and is ours: it is overwritten when it exists.
+	// Base and Branch are short names. Branch is created from Base and belongs to Palisade: if it exists, it is
+	// overwritten.
 	Base, Branch string
-	// Path is the file's, which must exist on Base.
+	// Path is the file's path. The file must exist on Base.
 	Path    string
 	Content []byte
-	// Title is also the first line of the commit's message; Text is the description of the request.
+	// Title is also the first line of the commit message. Text is the description of the request.
 	Title, Text string
 }
 
-// maxFile is the largest file that is read, in bytes: the hosts' APIs give no more in one answer.
+// maxFile is the maximum size of a file, in bytes. The hosts' APIs return no more in one response.
 const maxFile = 1 << 20
 
-// checkPath refuses what is no path of a file inside a repository, before it becomes part of a URL.
+// checkPath rejects invalid file paths before they become part of a URL.
 func checkPath(path string) error {
 	bad := path == "" || len(path) > 4096 || printable(path) != path || strings.HasPrefix(path, "/")
 	for part := range strings.SplitSeq(path, "/") {

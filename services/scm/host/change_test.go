@@ -12,7 +12,7 @@ import (
 
 const program = "import db\n  run(x)\n"
 
-// changed is a host whose files can be read and changed.
+// changed is a host with files that can be read and changed.
 type changed struct {
 	kind       scmv1.ScmType
 	url, token string

@@ -1,7 +1,7 @@
 package host
 
-// Credential returns what a host that an application opened is called with: Git over HTTPS takes the same. It is empty
-// for hosts of other kinds, whose credential the caller has given itself.
+// Credential returns the credential of a host opened by an application. Git over HTTPS accepts it too. It is empty for
+// other hosts: the caller provided their credential.
 func Credential(h Host) string {
 	if opened, ok := h.(*gitHub); ok {
 		if transport, ok := opened.client.Client().Transport.(confined); ok {

@@ -1,7 +1,7 @@
-// Package host speaks to source-code hosts: GitHub (with GitHub Enterprise) and GitLab (with self-managed ones),
-// through their own well-kept clients. It knows neither our database nor our RPCs.
+// Package host is a client of source-code hosts: GitHub (with GitHub Enterprise) and GitLab (with self-managed
+// servers), based on their maintained client libraries. It does not use the database or the RPCs.
 //
-// A Host never waits and tries again by itself: every call is over when its context or the client's time limit is, and
-// what went wrong is an *Error whose text can be shown to the person who set the connection up. The credential goes to
-// the host's own address only: a redirect or a link to anywhere else is an error.
+// A Host never retries by itself: each request ends with its context or the client's timeout. All errors are *Error,
+// with a text for the person who set up the connection. The credential is sent only to the host's own address: a
+// redirect or link to another address is an error.
 package host

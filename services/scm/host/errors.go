@@ -13,44 +13,44 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 )
 
-// Kind is what went wrong at a host.
+// Kind is the kind of a host error.
 type Kind string
 
-// The kinds of errors.
+// Kinds of errors.
 const (
-	// Unauthorized: the host does not know the credential (401).
+	// Unauthorized: the host rejects the credential (401).
 	Unauthorized Kind = "unauthorized"
-	// Forbidden: the credential may not do this (403).
+	// Forbidden: the credential lacks permission (403).
 	Forbidden Kind = "forbidden"
-	// NotFound: there is no such thing, or the credential may not see it (404).
+	// NotFound: it does not exist, or the credential may not see it (404).
 	NotFound Kind = "not found"
-	// RateLimited: too many calls; Error.Reset says until when.
+	// RateLimited: too many requests; Error.Reset is the end of the limit.
 	RateLimited Kind = "rate limited"
-	// Refused: the host does not accept what it was asked (other 4xx).
+	// Refused: the host rejects the request (other 4xx).
 	Refused Kind = "refused"
-	// Failed: the host itself is out of order (5xx).
+	// Failed: the host has an internal error (5xx).
 	Failed Kind = "failed"
-	// TimedOut: no answer in time.
+	// TimedOut: no response in time.
 	TimedOut Kind = "timed out"
-	// Malformed: an answer, but not one of this kind of host.
+	// Malformed: the response is not from this kind of host.
 	Malformed Kind = "malformed"
 	// Unreachable: no connection.
 	Unreachable Kind = "unreachable"
-	// Unsupported: this kind of host or namespace cannot do it.
+	// Unsupported: this kind of host or namespace does not support it.
 	Unsupported Kind = "unsupported"
 )
 
-// Error is a failed call.
+// Error is a failed request.
 type Error struct {
 	Kind Kind
-	// Text says what is wrong and what to do, for the person who set the connection up.
+	// Text says what is wrong and what to do, for the person who set up the connection.
 	Text string
-	// Reset is when a rate limit ends; zero for other kinds, and where the host does not say.
+	// Reset is the end of a rate limit; zero for other kinds, and if the host does not say.
 	Reset time.Time
 	cause error
 }
 
-// Error returns the text for people. The cause is for the log alone: it may name addresses.
+// Error returns the public text. The cause is for logs only: it may name addresses.
 func (e *Error) Error() string { return e.Text }
 
 // Unwrap returns the client's error.
@@ -62,16 +62,16 @@ func Is(err error, kind Kind) bool {
 	return errors.As(err, &e) && e.Kind == kind
 }
 
-// errForeign is the transport's: the host sent us elsewhere.
-var errForeign = errors.New("the host led to another address")
+// errOtherOrigin: the host redirected to another origin.
+var errOtherOrigin = errors.New("the host led to another address")
 
-// connection explains an error that is not an answer of the host: no time, no connection, or no JSON. A time-out reads
-// like a refused connection, because who may choose the URL must not learn which ports of a network are open.
+// connection explains an error without a valid response: a timeout, no connection, or no JSON. A timeout reads like a
+// refused connection, because a caller who chooses the URL must not learn which ports of a network are open.
 func connection(err error) *Error {
 	var network net.Error
 	var tooLarge *egress.TooLargeError
 	switch {
-	case errors.Is(err, errForeign):
+	case errors.Is(err, errOtherOrigin):
 		return malformed("the host redirects to another address: set baseUrl to the address where it really is", err)
 	case errors.As(err, &tooLarge), errors.Is(err, egress.ErrUpgrade):
 		return malformed(egress.Describe(err)+": check baseUrl", err)
@@ -89,7 +89,7 @@ func malformed(text string, cause error) *Error {
 	return &Error{Kind: Malformed, Text: text, cause: cause}
 }
 
-// refusal explains an answer that is an error. detail is the host's own text, if it is of use to people.
+// refusal explains an error status. detail is the host's own text, if useful.
 func refusal(status int, detail string, cause error) *Error {
 	if detail != "" {
 		detail = " (it says: " + clip(detail) + ")"
@@ -121,7 +121,7 @@ func rateLimited(reset time.Time, cause error) *Error {
 	return &Error{Kind: RateLimited, Text: text, Reset: reset, cause: cause}
 }
 
-// maxDetail is how much of a host's own text is passed on, in runes.
+// maxDetail is the maximum length of a host's own text, in runes.
 const maxDetail = 200
 
 func clip(text string) string {
@@ -133,8 +133,8 @@ func clip(text string) string {
 	return string(runes[:maxDetail]) + "…"
 }
 
-// printable drops control characters, which no name has and PostgreSQL does not store. What hosts say passes through
-// it.
+// printable removes control characters: names do not contain them, and PostgreSQL does not store them. All text from
+// hosts passes through it.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

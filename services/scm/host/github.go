@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-github/v84/github"
 )
 
-// gitHub is GitHub in its cloud or an Enterprise server.
+// gitHub is github.com or a GitHub Enterprise server.
 type gitHub struct {
 	web    string
 	client *github.Client
@@ -27,7 +27,7 @@ func openGitHub(baseURL string, api *url.URL, token string, client *http.Client)
 	return &gitHub{web: strings.TrimRight(baseURL, "/"), client: c}
 }
 
-// gitHubName is what owners, repositories and logins are made of. The client puts them into paths as they are.
+// gitHubName matches owners, repositories and logins. The client puts them into paths unescaped.
 var gitHubName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}(\[bot\])?$`)
 
 func checkGitHubName(what, name string) error {
@@ -37,7 +37,7 @@ func checkGitHubName(what, name string) error {
 	return nil
 }
 
-// splitRepository takes "acme/web" apart.
+// splitRepository splits "acme/web".
 func splitRepository(repository string) (owner, name string, err error) {
 	owner, name, _ = strings.Cut(repository, "/")
 	for _, part := range []string{owner, name} {
@@ -48,7 +48,7 @@ func splitRepository(repository string) (owner, name string, err error) {
 	return owner, name, nil
 }
 
-// account reads the organization or person of a name.
+// account reads the organization or user with a name.
 func (h *gitHub) account(ctx context.Context, namespace string) (*github.User, *github.Response, error) {
 	if err := checkGitHubName("organization or user", namespace); err != nil {
 		return nil, nil, err
@@ -63,7 +63,7 @@ func (h *gitHub) account(ctx context.Context, namespace string) (*github.User, *
 	return user, response, nil
 }
 
-// entity tells organizations from persons.
+// entity distinguishes organizations from users.
 func entity(user *github.User) Entity {
 	if user.GetType() == "Organization" {
 		return Org
@@ -71,7 +71,7 @@ func entity(user *github.User) Entity {
 	return User
 }
 
-// Repositories lists those of an organization or person.
+// Repositories lists the repositories of an organization or user.
 func (h *gitHub) Repositories(ctx context.Context, namespace string) iter.Seq2[Repository, error] {
 	return func(yield func(Repository, error) bool) {
 		account, _, err := h.account(ctx, namespace)
@@ -88,10 +88,10 @@ func (h *gitHub) Repositories(ctx context.Context, namespace string) iter.Seq2[R
 	}
 }
 
-// repositoriesOf chooses the list that shows most: a person's private repositories are in his own list alone.
+// repositoriesOf selects the most complete list: a user's private repositories appear only in the user's own list.
 func (h *gitHub) repositoriesOf(ctx context.Context, account *github.User) func(int) ([]*github.Repository, int, error) {
 	login := account.GetLogin()
-	page := func(page int) github.ListOptions { return github.ListOptions{Page: page, PerPage: perPage} }
+	page := func(page int) github.ListOptions { return github.ListOptions{Page: page, PerPage: pageSize} }
 	if entity(account) == Org {
 		return gitHubPages(func(n int) ([]*github.Repository, *github.Response, error) {
 			return h.client.Repositories.ListByOrg(ctx, login, &github.RepositoryListByOrgOptions{Type: "all", Sort: "full_name", ListOptions: page(n)})
@@ -108,8 +108,7 @@ func (h *gitHub) repositoriesOf(ctx context.Context, account *github.User) func(
 	})
 }
 
-// gitHubPages makes a fetch of paged out of one of the client's lists. The client takes the number of the next page out
-// of the Link header and nothing else of it.
+// gitHubPages adapts a list of the client to paged. The client only takes the page number from the Link header.
 func gitHubPages[T any](list func(page int) ([]T, *github.Response, error)) func(int) ([]T, int, error) {
 	return func(page int) ([]T, int, error) {
 		items, response, err := list(page)
@@ -135,7 +134,7 @@ func convertGitHubRepository(r *github.Repository) Repository {
 	}
 }
 
-// CanWrite asks for the person's permission. GitHub reports "maintain" as write here, and "triage" as read.
+// CanWrite reads the user's permission. GitHub reports "maintain" as write and "triage" as read.
 func (h *gitHub) CanWrite(ctx context.Context, repository, login string) (bool, error) {
 	owner, name, err := splitRepository(repository)
 	if err != nil {
@@ -151,7 +150,7 @@ func (h *gitHub) CanWrite(ctx context.Context, repository, login string) (bool, 
 	return level.GetPermission() == "admin" || level.GetPermission() == "write", nil
 }
 
-// ReviewThread finds the comment that all others of the thread answer to.
+// ReviewThread finds the first comment of the thread.
 func (h *gitHub) ReviewThread(ctx context.Context, repository string, _ int64, thread string) (ReviewComment, error) {
 	owner, name, id, err := gitHubComment(repository, thread)
 	if err != nil {
@@ -173,7 +172,7 @@ func (h *gitHub) ReviewThread(ctx context.Context, repository string, _ int64, t
 	}, nil
 }
 
-// ReplyToReviewComment answers in the thread of a comment.
+// ReplyToReviewComment replies in a comment's thread.
 func (h *gitHub) ReplyToReviewComment(ctx context.Context, repository string, number int64, thread, text string) error {
 	owner, name, id, err := gitHubComment(repository, thread)
 	if err != nil {
@@ -212,7 +211,7 @@ func (h *gitHub) PullRequest(ctx context.Context, repository string, number int6
 	}, nil
 }
 
-// gitHubError turns the client's errors into ours; nil stays nil.
+// gitHubError converts the client's errors; nil stays nil.
 func gitHubError(err error) error {
 	var ours *Error
 	var primary *github.RateLimitError
@@ -246,7 +245,7 @@ func gitHubError(err error) error {
 	return connection(err)
 }
 
-// gitHubDetail is GitHub's own text, with the scopes that would have been right where it names them.
+// gitHubDetail is GitHub's own error text, with the accepted scopes if GitHub names them.
 func gitHubDetail(answer *github.ErrorResponse) string {
 	text := answer.Message
 	for _, e := range answer.Errors {
@@ -264,7 +263,7 @@ func gitHubDetail(answer *github.ErrorResponse) string {
 	return text
 }
 
-// retryAfter reads when a limit ends: seconds, in the header that both hosts use.
+// retryAfter parses the end of a rate limit, in seconds, from the header that both hosts use.
 func retryAfter(header http.Header) time.Time {
 	seconds, err := strconv.ParseInt(header.Get("Retry-After"), 10, 32)
 	if err != nil || seconds < 0 {

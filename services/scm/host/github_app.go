@@ -13,16 +13,16 @@ import (
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 )
 
-// RegisteredApp is what GitHub tells of a new application, once.
+// RegisteredApp is GitHub's answer for a new application. GitHub gives it only once.
 type RegisteredApp struct {
-	// ID is GitHub's number; Slug is the name in URLs, Name the one for people.
+	// ID is GitHub's id, Slug the name in URLs, Name the display name.
 	ID, Slug, Name string
-	// ClientID and ClientSecret are for signing people in; PrivateKey is PEM; WebhookSecret is empty for an application
-	// that was made without a webhook.
+	// ClientID and ClientSecret are for user sign-in. PrivateKey is PEM. WebhookSecret is empty for an application without
+	// a webhook.
 	ClientID, ClientSecret, PrivateKey, WebhookSecret string
 }
 
-// App is an application of GitHub, acting as itself.
+// App is a GitHub application, authenticated as itself.
 type App struct {
 	kind    scmv1.ScmType
 	baseURL string
@@ -30,7 +30,7 @@ type App struct {
 	id, key string
 }
 
-// RegisterApp exchanges the code of GitHub's manifest flow for the application that was made.
+// RegisterApp exchanges the code of GitHub's manifest flow for the new application.
 func RegisterApp(ctx context.Context, kind scmv1.ScmType, baseURL, code string, client *http.Client) (RegisteredApp, error) {
 	c, err := appClient(kind, baseURL, "", client)
 	if err != nil {
@@ -54,12 +54,12 @@ func RegisterApp(ctx context.Context, kind scmv1.ScmType, baseURL, code string, 
 	return app, nil
 }
 
-// OpenApp returns an application; privateKey is PEM. Nothing is called yet.
+// OpenApp returns an application; privateKey is PEM. It sends no request.
 func OpenApp(kind scmv1.ScmType, baseURL, id, privateKey string, client *http.Client) *App {
 	return &App{kind: kind, baseURL: baseURL, client: client, id: id, key: privateKey}
 }
 
-// SetWebhook points the application's webhook to a URL, with a secret to sign with.
+// SetWebhook sets the application's webhook URL and secret.
 func (a *App) SetWebhook(ctx context.Context, callback, secret string) error {
 	c, err := a.open()
 	if err != nil {
@@ -71,7 +71,7 @@ func (a *App) SetWebhook(ctx context.Context, callback, secret string) error {
 	return appError(err)
 }
 
-// ReadsCode asks what the application may do.
+// ReadsCode reports whether the application may read code.
 func (a *App) ReadsCode(ctx context.Context) (bool, error) {
 	c, err := a.open()
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *App) ReadsCode(ctx context.Context) (bool, error) {
 	return self.GetPermissions().GetContents() != "", nil
 }
 
-// Installation returns the host as an installation of the application sees it. The credential is good for an hour.
+// Installation returns the host as an installation of the application. The credential is valid for an hour.
 func (a *App) Installation(ctx context.Context, id int64) (Host, error) {
 	c, err := a.open()
 	if err != nil {
@@ -101,12 +101,12 @@ func (a *App) Installation(ctx context.Context, id int64) (Host, error) {
 }
 
 const (
-	// appTokenAge is GitHub's limit of ten minutes, less what clocks may differ by.
+	// appTokenAge is GitHub's limit of ten minutes, less the clock tolerance.
 	appTokenAge = 8 * time.Minute
 	clockSkew   = time.Minute
 )
 
-// open makes a client that is the application, for some minutes.
+// open creates a client authenticated as the application, valid for some minutes.
 func (a *App) open() (*github.Client, error) {
 	key, err := jwt.ParseRSAPrivateKeyFromPEM([]byte(a.key))
 	if err != nil {
@@ -133,7 +133,7 @@ func appClient(kind scmv1.ScmType, baseURL, token string, client *http.Client) (
 	return openGitHub(baseURL, api, token, client).client, nil
 }
 
-// appError is gitHubError, with the texts that speak of an access token in the words of applications.
+// appError is gitHubError with texts about applications instead of access tokens.
 func appError(err error) error {
 	err = gitHubError(err)
 	switch {

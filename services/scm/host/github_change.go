@@ -14,7 +14,7 @@ func (h *gitHub) File(ctx context.Context, repository, path, ref string) ([]byte
 	return content, err
 }
 
-// content returns a file and the number (SHA) by which it is replaced.
+// content returns a file and its SHA, which an update needs.
 func (h *gitHub) content(ctx context.Context, repository, path, ref string) ([]byte, string, error) {
 	owner, name, err := splitRepository(repository)
 	if err != nil {
@@ -37,7 +37,7 @@ func (h *gitHub) content(ctx context.Context, repository, path, ref string) ([]b
 	return []byte(text), file.GetSHA(), nil
 }
 
-// Propose makes the branch, the commit and the pull request, each unless it is there.
+// Propose creates the branch, the commit and the pull request, each unless it exists.
 func (h *gitHub) Propose(ctx context.Context, repository string, change Change) (PullRequest, error) {
 	owner, name, err := splitRepository(repository)
 	if err != nil {
@@ -70,7 +70,7 @@ func (h *gitHub) commit(ctx context.Context, owner, name string, change Change) 
 		return gitHubError(err)
 	}
 	_, _, err = h.client.Git.CreateRef(ctx, owner, name, github.CreateRef{Ref: "refs/heads/" + change.Branch, SHA: base.GetObject().GetSHA()})
-	if err := gitHubError(err); err != nil && !isThere(err) {
+	if err := gitHubError(err); err != nil && !alreadyExists(err) {
 		return err
 	}
 	old, sha, err := h.content(ctx, owner+"/"+name, change.Path, change.Branch)
@@ -83,8 +83,8 @@ func (h *gitHub) commit(ctx context.Context, owner, name string, change Change) 
 	return gitHubError(err)
 }
 
-// isThere tells GitHub's refusal to make a branch twice from its other ones: they have one status.
-func isThere(err error) bool {
+// alreadyExists reports whether GitHub rejected a branch because it exists. Other rejections have the same status.
+func alreadyExists(err error) bool {
 	return Is(err, Refused) && strings.Contains(err.Error(), "already exists")
 }
 

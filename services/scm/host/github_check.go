@@ -12,7 +12,7 @@ import (
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 )
 
-// Check asks for the namespace, and what the token may do there.
+// Check reads the namespace and the token's scopes there.
 func (h *gitHub) Check(ctx context.Context, namespace string) (Account, error) {
 	user, response, err := h.account(ctx, namespace)
 	if err != nil {
@@ -21,8 +21,8 @@ func (h *gitHub) Check(ctx context.Context, namespace string) (Account, error) {
 	account := Account{
 		ID: strconv.FormatInt(user.GetID(), 10), Path: user.GetLogin(), Name: user.GetName(), URL: user.GetHTMLURL(), Entity: entity(user),
 	}
-	// Classic tokens are told their scopes with every answer, even when they have none. Fine-grained tokens and those of
-	// applications get no list.
+	// For classic tokens, each response lists the scopes, even if there are none. Fine-grained and application tokens get
+	// no list.
 	if lists, classic := response.Header[http.CanonicalHeaderKey("X-OAuth-Scopes")]; classic {
 		account.Scopes = classicScopes(strings.Join(lists, ","))
 		return account, nil
@@ -31,8 +31,8 @@ func (h *gitHub) Check(ctx context.Context, namespace string) (Account, error) {
 	return account, err
 }
 
-// classicScopes reads a list of OAuth scopes. "public_repo" gives the same as "repo" for public repositories, which are
-// the only ones that such a token reaches.
+// classicScopes parses a list of OAuth scopes. "public_repo" equals "repo" for public repositories, and such a token
+// reaches only those.
 func classicScopes(list string) *scmv1.ScmTokenScopes {
 	var scopes []string
 	for scope := range strings.SplitSeq(list, ",") {
@@ -49,9 +49,9 @@ func classicScopes(list string) *scmv1.ScmTokenScopes {
 	}
 }
 
-// probeScopes finds out by reading what a token without a list may do. Writing cannot be tried without a trace: it is
-// reported when the matching reading works and the repository says that the caller may push, which is the most that can
-// be true.
+// probeScopes finds the permissions of a token without a list by reading. Writing cannot be tested without side
+// effects. It is reported if the matching read works and the repository says that the caller may push, which is an
+// upper bound.
 func (h *gitHub) probeScopes(ctx context.Context, account *github.User) (*scmv1.ScmTokenScopes, error) {
 	login, scopes := account.GetLogin(), &scmv1.ScmTokenScopes{}
 	repositories, _, err := h.repositoriesOf(ctx, account)(1)
@@ -73,12 +73,11 @@ func (h *gitHub) probeScopes(ctx context.Context, account *github.User) (*scmv1.
 	if len(repositories) == 0 {
 		return scopes, nil
 	}
-	return scopes, h.probeRepository(ctx, telling(repositories), scopes)
+	return scopes, h.probeRepository(ctx, probeTarget(repositories), scopes)
 }
 
-// telling chooses the repository to probe: everybody may read a public one, and only a private one shows the
-// permission.
-func telling(repositories []*github.Repository) *github.Repository {
+// probeTarget selects the repository to probe. Anyone may read a public one; only a private one shows the permission.
+func probeTarget(repositories []*github.Repository) *github.Repository {
 	private := func(r *github.Repository) bool { return r.GetPrivate() && !r.GetArchived() }
 	if i := slices.IndexFunc(repositories, private); i >= 0 {
 		return repositories[i]
@@ -106,7 +105,7 @@ func (h *gitHub) probeRepository(ctx context.Context, r *github.Repository, scop
 	return nil
 }
 
-// allowed notes whether a probe was allowed. A refusal is an answer; any other error ends the check.
+// allowed records whether a probe was allowed. A refusal is a result; other errors end the check.
 func allowed(scope *bool, err error) error {
 	*scope = err == nil
 	if Is(err, Forbidden) || Is(err, NotFound) {

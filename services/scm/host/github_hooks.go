@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-github/v84/github"
 )
 
-// gitHubEvents are GitHub's words.
+// gitHubEvents are GitHub's event names.
 var gitHubEvents = map[Event]string{PullRequestEvent: "pull_request", ReviewCommentEvent: "pull_request_review_comment"}
 
-// organization refuses namespaces without webhooks of their own.
+// organization rejects namespaces without webhooks of their own.
 func (h *gitHub) organization(ctx context.Context, namespace string) (*github.User, error) {
 	account, _, err := h.account(ctx, namespace)
 	if err != nil {
@@ -30,7 +30,7 @@ func (h *gitHub) Subscriptions(ctx context.Context, namespace string) ([]Subscri
 		return nil, err
 	}
 	hooks, err := collect(paged(gitHubPages(func(n int) ([]*github.Hook, *github.Response, error) {
-		return h.client.Organizations.ListHooks(ctx, org.GetLogin(), &github.ListOptions{Page: n, PerPage: perPage})
+		return h.client.Organizations.ListHooks(ctx, org.GetLogin(), &github.ListOptions{Page: n, PerPage: pageSize})
 	})))
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (h *gitHub) Subscriptions(ctx context.Context, namespace string) ([]Subscri
 	return out, nil
 }
 
-// Subscribe makes an organization's webhook.
+// Subscribe creates an organization's webhook.
 func (h *gitHub) Subscribe(ctx context.Context, namespace string, hook Webhook) (Subscription, error) {
 	org, err := h.organization(ctx, namespace)
 	if err != nil {
@@ -78,7 +78,7 @@ func (h *gitHub) Unsubscribe(ctx context.Context, namespace, id string) error {
 		return err
 	}
 	_, err = h.client.Organizations.DeleteHook(ctx, namespace, number)
-	return gone(gitHubError(err))
+	return ignoreNotFound(gitHubError(err))
 }
 
 func gitHubHook(hook Webhook) *github.Hook {
@@ -116,7 +116,7 @@ func (h *gitHub) subscription(org *github.User, hook *github.Hook) Subscription 
 	}
 }
 
-// hookID reads the id of a webhook; both hosts have numbers.
+// hookID parses a webhook's id; both hosts use numbers.
 func hookID(id string) (int64, error) {
 	number, err := strconv.ParseInt(id, 10, 64)
 	if err != nil || number <= 0 {
@@ -125,8 +125,8 @@ func hookID(id string) (int64, error) {
 	return number, nil
 }
 
-// gone takes what was to be deleted and is not there for deleted.
-func gone(err error) error {
+// ignoreNotFound treats not found as deleted.
+func ignoreNotFound(err error) error {
 	if Is(err, NotFound) {
 		return nil
 	}

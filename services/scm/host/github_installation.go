@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-github/v84/github"
 )
 
-// InstallationIn returns the host as the application's installation in a namespace sees it.
+// InstallationIn returns the host as the application's installation in a namespace.
 func (a *App) InstallationIn(ctx context.Context, namespace string) (Host, error) {
 	if err := checkGitHubName("organization or user", namespace); err != nil {
 		return nil, err

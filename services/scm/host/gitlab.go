@@ -15,19 +15,18 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// gitLab is GitLab in its cloud or a self-managed one.
+// gitLab is gitlab.com or a self-managed GitLab.
 type gitLab struct {
 	web    string
 	client *gitlab.Client
 }
 
 func openGitLab(baseURL string, api *url.URL, token string, client *http.Client) (*gitLab, error) {
-	c, err := gitlab.NewClient("", // confined sends the token
+	c, err := gitlab.NewClient("", // confined adds the token
 		gitlab.WithHTTPClient(confine(client, api, token)),
 		gitlab.WithBaseURL(api.String()),
 		gitlab.WithUserAgent(userAgent),
-		// The client would sleep and try again for longer than our callers wait, and slow itself down by the host's limits:
-		// whoever called decides about that.
+		// The client would retry and throttle itself longer than callers wait; the caller decides about retries.
 		gitlab.WithoutRetries(),
 		gitlab.WithCustomLimiter(rate.NewLimiter(rate.Inf, 0)),
 		gitlab.WithURLWarningLogger(slog.New(slog.DiscardHandler)),
@@ -38,13 +37,13 @@ func openGitLab(baseURL string, api *url.URL, token string, client *http.Client)
 	return &gitLab{web: strings.TrimRight(baseURL, "/"), client: c}, nil
 }
 
-// owner is a namespace of GitLab: exactly one of the two.
+// owner is a GitLab namespace: exactly one field is set.
 type owner struct {
 	group *gitlab.Group
 	user  *gitlab.User
 }
 
-// owner reads the group of a path, or the user of that name.
+// owner reads the group with a path, or the user with that name.
 func (h *gitLab) owner(ctx context.Context, namespace string) (owner, error) {
 	//lint:ignore SA1019 GitLab's API keeps the parameter; without it the answer holds 100 whole projects
 	group, _, err := h.client.Groups.GetGroup(namespace, &gitlab.GetGroupOptions{WithProjects: gitlab.Ptr(false)}, gitlab.WithContext(ctx))
@@ -68,7 +67,7 @@ func (h *gitLab) owner(ctx context.Context, namespace string) (owner, error) {
 	return owner{user: user}, nil
 }
 
-// user finds a user by login; nil when there is none.
+// user finds a user by login; nil if there is none.
 func (h *gitLab) user(ctx context.Context, login string) (*gitlab.User, error) {
 	users, _, err := h.client.Users.ListUsers(&gitlab.ListUsersOptions{Username: &login}, gitlab.WithContext(ctx))
 	if err != nil {
@@ -82,7 +81,8 @@ func (h *gitLab) user(ctx context.Context, login string) (*gitlab.User, error) {
 	return nil, nil
 }
 
-// Repositories lists the projects of a group with its subgroups, or of a user. What other groups share is theirs.
+// Repositories lists the projects of a group with its subgroups, or of a user. Projects shared by other groups are
+// excluded.
 func (h *gitLab) Repositories(ctx context.Context, namespace string) iter.Seq2[Repository, error] {
 	return func(yield func(Repository, error) bool) {
 		of, err := h.owner(ctx, namespace)
@@ -108,10 +108,10 @@ func (h *gitLab) Repositories(ctx context.Context, namespace string) iter.Seq2[R
 	}
 }
 
-// gitLabPages makes a fetch of paged out of one of the client's lists, which are numbered by X-Next-Page.
+// gitLabPages adapts a list of the client to paged. X-Next-Page has the page number.
 func gitLabPages[T any](list func(gitlab.ListOptions) ([]T, *gitlab.Response, error)) func(int) ([]T, int, error) {
 	return func(page int) ([]T, int, error) {
-		items, response, err := list(gitlab.ListOptions{Page: int64(page), PerPage: perPage})
+		items, response, err := list(gitlab.ListOptions{Page: int64(page), PerPage: pageSize})
 		if err != nil {
 			return nil, 0, gitLabError(err)
 		}
@@ -133,7 +133,7 @@ func convertGitLabProject(p *gitlab.Project) Repository {
 	}
 }
 
-// CanWrite asks for the person's access level, inherited ones included: developers and above may push.
+// CanWrite reads the user's access level, including inherited ones: developers and above may push.
 func (h *gitLab) CanWrite(ctx context.Context, repository, login string) (bool, error) {
 	user, err := h.user(ctx, login)
 	if err != nil || user == nil {
@@ -191,7 +191,7 @@ func (h *gitLab) PullRequest(ctx context.Context, repository string, number int6
 	}, nil
 }
 
-// gitLabError turns the client's errors into ours; nil stays nil.
+// gitLabError converts the client's errors; nil stays nil.
 func gitLabError(err error) error {
 	var ours *Error
 	var answer *gitlab.ErrorResponse
@@ -211,7 +211,7 @@ func gitLabError(err error) error {
 	return connection(err)
 }
 
-// gitLabDetail is GitLab's own text. Of a body that is not JSON nothing is passed on.
+// gitLabDetail is GitLab's own error text; empty for a body that is not JSON.
 func gitLabDetail(answer *gitlab.ErrorResponse) string {
 	if strings.HasPrefix(answer.Message, "failed to parse") {
 		return ""
@@ -219,7 +219,7 @@ func gitLabDetail(answer *gitlab.ErrorResponse) string {
 	return answer.Message
 }
 
-// gitLabReset reads when the rate limit ends: RateLimit-Reset is in seconds since 1970.
+// gitLabReset parses the end of the rate limit: RateLimit-Reset is in seconds since 1970.
 func gitLabReset(header http.Header) time.Time {
 	seconds, err := strconv.ParseInt(header.Get("Ratelimit-Reset"), 10, 64)
 	if err != nil || seconds <= 0 {

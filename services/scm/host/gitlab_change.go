@@ -14,7 +14,7 @@ func (h *gitLab) File(ctx context.Context, repository, path, ref string) ([]byte
 	return content, err
 }
 
-// content returns a file and the commit that changed it last, without which it is not replaced.
+// content returns a file and the commit that changed it last, which an update needs.
 func (h *gitLab) content(ctx context.Context, repository, path, ref string) ([]byte, string, error) {
 	if err := checkPath(path); err != nil {
 		return nil, "", err
@@ -33,7 +33,7 @@ func (h *gitLab) content(ctx context.Context, repository, path, ref string) ([]b
 	return content, file.LastCommitID, nil
 }
 
-// Propose makes the branch with the commit, and the merge request, each unless it is there.
+// Propose creates the branch with the commit, and the merge request, each unless it exists.
 func (h *gitLab) Propose(ctx context.Context, repository string, change Change) (PullRequest, error) {
 	open, _, err := h.client.MergeRequests.ListProjectMergeRequests(repository, &gitlab.ListProjectMergeRequestsOptions{
 		State: gitlab.Ptr("opened"), SourceBranch: &change.Branch, TargetBranch: &change.Base,
@@ -58,7 +58,7 @@ func (h *gitLab) Propose(ctx context.Context, repository string, change Change) 
 	return gitLabRequest(&request.BasicMergeRequest)
 }
 
-// commit adds a commit to the branch, which GitLab makes with it when it does not exist.
+// commit adds a commit to the branch. GitLab creates the branch if it does not exist.
 func (h *gitLab) commit(ctx context.Context, repository string, change Change) error {
 	options := &gitlab.UpdateFileOptions{
 		Branch: &change.Branch, Encoding: gitlab.Ptr("base64"), Content: gitlab.Ptr(base64.StdEncoding.EncodeToString(change.Content)),

@@ -11,8 +11,8 @@ import (
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 )
 
-// Check asks for the namespace, the token's scopes and the access level of the token's user there: GitLab allows what
-// both of them allow.
+// Check reads the namespace, the token's scopes and the access level of the token's user there. GitLab allows what both
+// allow.
 func (h *gitLab) Check(ctx context.Context, namespace string) (Account, error) {
 	token, _, err := h.client.PersonalAccessTokens.GetSinglePersonalAccessToken(gitlab.WithContext(ctx))
 	if err != nil {
@@ -41,7 +41,7 @@ func (o owner) account() Account {
 	return Account{ID: strconv.FormatInt(o.user.ID, 10), Path: o.user.Username, Name: o.user.Name, URL: o.user.WebURL, Entity: User}
 }
 
-// level is the access level of a user in a namespace. Whoever is no member has none, and reads what is public.
+// level is the access level of a user in a namespace. A user who is not a member has none and reads public content.
 func (h *gitLab) level(ctx context.Context, of owner, userID int64) (gitlab.AccessLevelValue, error) {
 	if of.user != nil {
 		if of.user.ID == userID {
@@ -54,7 +54,7 @@ func (h *gitLab) level(ctx context.Context, of owner, userID int64) (gitlab.Acce
 		return gitlab.NoPermissions, nil
 	}
 	if err := gitLabError(err); err != nil {
-		if Is(err, Forbidden) { // the token has no scope for the API at all
+		if Is(err, Forbidden) { // the token has no API scope
 			return gitlab.NoPermissions, nil
 		}
 		return gitlab.NoPermissions, err
@@ -62,7 +62,7 @@ func (h *gitLab) level(ctx context.Context, of owner, userID int64) (gitlab.Acce
 	return member.AccessLevel, nil
 }
 
-// gitLabScopes joins a token's scopes with the access level of its user.
+// gitLabScopes intersects a token's scopes with its user's access level.
 func gitLabScopes(scopes []string, level gitlab.AccessLevelValue) *scmv1.ScmTokenScopes {
 	has := func(scope string) bool { return slices.Contains(scopes, scope) }
 	api, read := has("api"), has("api") || has("read_api")

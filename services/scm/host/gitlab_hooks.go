@@ -8,7 +8,7 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go"
 )
 
-// groupOf refuses namespaces without webhooks of their own.
+// groupOf rejects namespaces without webhooks of their own.
 func (h *gitLab) groupOf(ctx context.Context, namespace string) (*gitlab.Group, error) {
 	of, err := h.owner(ctx, namespace)
 	if err != nil {
@@ -39,7 +39,7 @@ func (h *gitLab) Subscriptions(ctx context.Context, namespace string) ([]Subscri
 	return out, nil
 }
 
-// Subscribe makes a group's webhook.
+// Subscribe creates a group's webhook.
 func (h *gitLab) Subscribe(ctx context.Context, namespace string, hook Webhook) (Subscription, error) {
 	group, err := h.groupOf(ctx, namespace)
 	if err != nil {
@@ -79,7 +79,7 @@ func (h *gitLab) Unsubscribe(ctx context.Context, namespace, id string) error {
 		return err
 	}
 	_, err = h.client.Groups.DeleteGroupHook(namespace, number, gitlab.WithContext(ctx))
-	return gone(gitLabError(err))
+	return ignoreNotFound(gitLabError(err))
 }
 
 func gitLabEvents(events []Event) (requests, notes bool) {
@@ -96,8 +96,8 @@ func gitLabAnswered(group *gitlab.Group, hook *gitlab.GroupHook, err error) (Sub
 	return gitLabSubscription(group, hook), nil
 }
 
-// gitLabSubscription names the events as GitLab's settings do. A webhook that failed too often is switched off by
-// GitLab and says so in alert_status.
+// gitLabSubscription converts a webhook. Event names are the ones in GitLab's settings. GitLab disables a webhook that
+// failed too often and reports that in alert_status.
 func gitLabSubscription(group *gitlab.Group, hook *gitlab.GroupHook) Subscription {
 	var events []string
 	for name, on := range map[string]bool{

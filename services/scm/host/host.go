@@ -11,41 +11,41 @@ import (
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 )
 
-// Host is a source-code host, with a credential for it. Every error is an *Error.
+// Host is a source-code host with a credential. All errors are *Error.
 type Host interface {
-	// Check asks who a namespace is and what the credential may do.
+	// Check reads a namespace and the credential's permissions there.
 	Check(ctx context.Context, namespace string) (Account, error)
-	// Repositories lists all repositories of a namespace, those of its subgroups too. After an error it ends.
+	// Repositories lists all repositories of a namespace, including subgroups. It ends after an error.
 	Repositories(ctx context.Context, namespace string) iter.Seq2[Repository, error]
-	// Subscriptions lists the webhooks of a namespace, other people's too: compare Callback.
+	// Subscriptions lists all webhooks of a namespace, including other people's: compare Callback.
 	Subscriptions(ctx context.Context, namespace string) ([]Subscription, error)
-	// Subscribe makes a webhook. Namespaces that cannot have any (persons) are an error of the kind Unsupported.
+	// Subscribe creates a webhook. Namespaces without webhooks (users) give an error of the kind Unsupported.
 	Subscribe(ctx context.Context, namespace string, hook Webhook) (Subscription, error)
-	// UpdateWebhook gives an existing webhook this callback, secret and list of events.
+	// UpdateWebhook sets an existing webhook's callback, secret and events.
 	UpdateWebhook(ctx context.Context, namespace, id string, hook Webhook) (Subscription, error)
-	// Unsubscribe deletes a webhook; one that is gone already is no error.
+	// Unsubscribe deletes a webhook. A missing one is not an error.
 	Unsubscribe(ctx context.Context, namespace, id string) error
-	// CanWrite reports whether a person may push to a repository ("acme/web").
+	// CanWrite reports whether a user may push to a repository ("acme/web").
 	CanWrite(ctx context.Context, repository, login string) (bool, error)
-	// ReviewThread returns the first comment of a review thread. thread is the id of any comment of it (GitHub), or of the
-	// discussion (GitLab); number is the pull request's in its repository.
+	// ReviewThread returns the first comment of a review thread. thread is the id of any comment in it (GitHub), or of the
+	// discussion (GitLab). number is the pull request's number in its repository.
 	ReviewThread(ctx context.Context, repository string, number int64, thread string) (ReviewComment, error)
-	// ReplyToReviewComment answers in a review thread, which is named as for ReviewThread.
+	// ReplyToReviewComment replies in a review thread, which is identified as for ReviewThread.
 	ReplyToReviewComment(ctx context.Context, repository string, number int64, thread, text string) error
 	// PullRequest returns a pull (or merge) request.
 	PullRequest(ctx context.Context, repository string, number int64) (PullRequest, error)
-	// File reads a file at a branch, tag or commit. What is no file of at most a megabyte is an error of the kind
+	// File reads a file at a branch, tag or commit. A directory or a file above one megabyte is an error of the kind
 	// Unsupported.
 	File(ctx context.Context, repository, path, ref string) ([]byte, error)
-	// Propose commits a change to a branch and opens a pull request for it. Called again with the same branch, it brings
-	// the branch up to date and returns the pull request that there is.
+	// Propose commits a change to a branch and opens a pull request for it. If the branch exists, it updates the branch
+	// and returns the existing pull request.
 	Propose(ctx context.Context, repository string, change Change) (PullRequest, error)
 }
 
-// Entity is what a namespace is.
+// Entity is the kind of a namespace.
 type Entity string
 
-// The kinds of namespaces, as ScmConfig.entity_type holds them.
+// Kinds of namespaces, as stored in ScmConfig.entity_type.
 const (
 	Org  Entity = "ORG"
 	User Entity = "USER"
@@ -53,86 +53,86 @@ const (
 
 // Account is a namespace at a host.
 type Account struct {
-	// ID is the host's number of the namespace.
+	// ID is the host's id of the namespace.
 	ID string
-	// Path is how the host itself spells the namespace.
+	// Path is the host's spelling of the namespace.
 	Path string
-	// Name is for people.
+	// Name is the display name.
 	Name string
 	// URL is its web page.
 	URL    string
 	Entity Entity
-	// Scopes are what the credential may do there.
+	// Scopes are the credential's permissions there.
 	Scopes *scmv1.ScmTokenScopes
 }
 
 // Repository is a repository at a host.
 type Repository struct {
-	// ID is the host's number.
+	// ID is the host's id.
 	ID string
-	// Name is the full one: "acme/web", "acme/platform/api".
+	// Name is the full name: "acme/web", "acme/platform/api".
 	Name string
 	// URL is its web page.
 	URL string
 	// DefaultBranch is the short name; empty for a repository without commits.
 	DefaultBranch string
-	// Visibility is "public" or "private"; what an instance shows to its own users ("internal") is private.
+	// Visibility is "public" or "private". "internal" (visible to an instance's own users) counts as private.
 	Visibility string
 	Archived   bool
 }
 
-// Event is what a webhook tells.
+// Event is a kind of webhook event.
 type Event string
 
-// The events that webhooks can be made for.
+// Events that webhooks can subscribe to.
 const (
-	// PullRequestEvent is a pull (or merge) request that was opened, changed or closed.
+	// PullRequestEvent: a pull (or merge) request was opened, changed or closed.
 	PullRequestEvent Event = "pull_request"
-	// ReviewCommentEvent is a comment in a review thread.
+	// ReviewCommentEvent: a comment in a review thread.
 	ReviewCommentEvent Event = "review_comment"
 )
 
-// Webhook is what a webhook is made of.
+// Webhook is the content of a webhook to create.
 type Webhook struct {
 	// Callback is the URL that the host calls.
 	Callback string
-	// Secret is what it signs its calls with (GitHub) or sends along (GitLab).
+	// Secret signs the host's requests (GitHub) or is sent with them (GitLab).
 	Secret string
 	Events []Event
 }
 
 // Subscription is a webhook at a host.
 type Subscription struct {
-	// ID is the host's.
+	// ID is the host's id.
 	ID string
 	// Callback is the URL that it calls.
 	Callback string
-	// URL is the web page of the namespace that it watches.
+	// URL is the web page of the namespace.
 	URL string
-	// Events are the host's words for what it tells, sorted.
+	// Events are the host's event names, sorted.
 	Events []string
 	Active bool
 }
 
 // ReviewComment is the first comment of a review thread.
 type ReviewComment struct {
-	// ID is the thread's, as ReplyToReviewComment takes it.
+	// ID is the thread's id for ReplyToReviewComment.
 	ID string
 	// Author is the login.
 	Author string
 	Body   string
-	// Path is the file that it was made on; empty for a comment on the whole.
+	// Path is the commented file; empty for a comment on the whole request.
 	Path string
-	// Line in the newer version of the file; 0 when the line is gone or the comment is on none.
+	// Line is in the newer version of the file; 0 if the line is gone or there is none.
 	Line int64
-	// URL is its web page; empty where the host gives none.
+	// URL is its web page; empty if the host has none.
 	URL string
 }
 
 // PullRequest is a pull (or merge) request.
 type PullRequest struct {
 	Number int64
-	// Open is false once it is merged or closed.
+	// Open is false after a merge or close.
 	Open   bool
 	Merged bool
 	// Head and Base are the short names of the branches.
@@ -141,14 +141,14 @@ type PullRequest struct {
 	URL string
 }
 
-// Supported lists the kinds of hosts that Open knows.
+// Supported lists the kinds of hosts that Open supports.
 var Supported = []scmv1.ScmType{
 	scmv1.ScmType_SCM_TYPE_GITHUB, scmv1.ScmType_SCM_TYPE_GITHUB_ENTERPRISE,
 	scmv1.ScmType_SCM_TYPE_GITLAB, scmv1.ScmType_SCM_TYPE_GITLAB_SELFMANAGED,
 }
 
-// Open returns the host at a web URL ("https://github.com", "https://git.acme.test"), which is called with the client
-// and the credential. A kind of host that is not supported yet is an error of the kind Unsupported.
+// Open returns the host at a web URL ("https://github.com", "https://git.acme.test"), using the client and the
+// credential. An unsupported kind of host is an error of the kind Unsupported.
 func Open(kind scmv1.ScmType, baseURL, token string, client *http.Client) (Host, error) {
 	api, err := apiURL(kind, baseURL)
 	if err != nil {
@@ -162,14 +162,13 @@ func Open(kind scmv1.ScmType, baseURL, token string, client *http.Client) (Host,
 	}
 }
 
-// Callable says why a host cannot be called at all, without calling it: its kind is not supported yet, or its URL is
-// none.
+// Callable returns why a host cannot be called, without calling it: its kind is unsupported, or its URL is invalid.
 func Callable(kind scmv1.ScmType, baseURL string) error {
 	_, err := apiURL(kind, baseURL)
 	return err
 }
 
-// CloudURL is the web URL of a kind of host that is a service on the internet; empty for those that people run.
+// CloudURL is the web URL of a cloud service; empty for self-hosted kinds.
 func CloudURL(kind scmv1.ScmType) string {
 	switch kind {
 	case scmv1.ScmType_SCM_TYPE_GITHUB:
@@ -186,7 +185,7 @@ func CloudURL(kind scmv1.ScmType) string {
 	return ""
 }
 
-// apiURL is where the host at a web URL answers programs. It ends in a slash.
+// apiURL is the API's base URL for a host's web URL. It ends in a slash.
 func apiURL(kind scmv1.ScmType, baseURL string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(baseURL, "/") + "/")
 	if err != nil || u.Host == "" {
@@ -196,7 +195,7 @@ func apiURL(kind scmv1.ScmType, baseURL string) (*url.URL, error) {
 	case scmv1.ScmType_SCM_TYPE_GITHUB:
 		u.Host = "api." + u.Host
 	case scmv1.ScmType_SCM_TYPE_GITHUB_ENTERPRISE:
-		if strings.HasSuffix(u.Hostname(), ".ghe.com") { // GitHub's own cloud for enterprises
+		if strings.HasSuffix(u.Hostname(), ".ghe.com") { // GitHub Enterprise Cloud with data residency
 			u.Host = "api." + u.Host
 		} else {
 			u.Path += "api/v3/"

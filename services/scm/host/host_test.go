@@ -20,7 +20,7 @@ const (
 	selfManaged = scmv1.ScmType_SCM_TYPE_GITLAB_SELFMANAGED
 )
 
-// client is what the server uses: the guard's.
+// client is the server's client with the egress guard.
 func client(t *testing.T, l egress.Limits) *http.Client {
 	t.Helper()
 	guard, err := egress.New(egress.Config{Allow: "127.0.0.1", UserAgent: "Palisade/test"})
@@ -51,7 +51,7 @@ func both(t *testing.T, test func(t *testing.T, h host.Host, s *hosttest.Server,
 	})
 }
 
-// calls are all operations of a host.
+// calls returns all operations of a host.
 func calls(ctx context.Context, h host.Host, namespace, repository string) map[string]func() error {
 	hook := host.Webhook{Callback: "https://palisade.acme.test/hook", Secret: "s", Events: []host.Event{host.PullRequestEvent}}
 	return map[string]func() error{
@@ -170,7 +170,7 @@ func TestUnreachable(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	for _, kind := range []scmv1.ScmType{enterprise, selfManaged} {
-		for _, url := range []string{closed.URL, "http://10.1.2.3"} { // nobody there; nobody may go there
+		for _, url := range []string{closed.URL, "http://10.1.2.3"} { // nobody listens; the address is not allowed
 			h, err := host.Open(kind, url, "t", client(t, egress.Limits{Timeout: time.Minute}))
 			if err != nil {
 				t.Fatal(err)
@@ -182,7 +182,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestCredentialStaysAtItsHost lets a host lead us to another one, by redirects and by the links of its lists.
+// TestCredentialStaysAtItsHost: redirects and links of a host to another host are rejected.
 func TestCredentialStaysAtItsHost(t *testing.T) {
 	var visits atomic.Int64
 	thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -200,7 +200,7 @@ func TestWebhooks(t *testing.T) {
 			if at := c.hooks()[0]; at.Secret != "second" || len(at.Events) != 1 {
 				t.Errorf("the host has %+v", at)
 			}
-			for range 2 { // the second time it is gone already
+			for range 2 { // the second time it is already deleted
 				if err := c.h.Unsubscribe(t.Context(), c.namespace, made.ID); err != nil {
 					t.Error(err)
 				}

@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// userAgent names us to the hosts; GitHub refuses callers without a name.
+// userAgent identifies Palisade; GitHub rejects requests without a User-Agent.
 const userAgent = "Palisade"
 
-// confined sends requests to one origin only, with the credential. It stands before redirects and whatever links the
-// host's answers hold: nothing that the host says makes the credential go elsewhere.
+// confined sends requests with the credential to one origin only. It wraps the transport below redirects and links, so
+// that no response of the host can send the credential elsewhere.
 type confined struct {
 	origin *url.URL
 	token  string
 	next   http.RoundTripper
 }
 
-// confine returns a client that calls one API with a credential and is otherwise like client,
-// whose transport is that of the egress guard.
+// confine returns a client that calls one API with a credential. Otherwise it equals client, which uses the egress
+// guard's transport.
 func confine(client *http.Client, api *url.URL, token string) *http.Client {
 	out := *client
 	out.Transport = confined{origin: api, token: token, next: client.Transport}
 	return &out
 }
 
-// RoundTrip refuses other origins. GitLab takes any of its kinds of tokens as a bearer, as GitHub does.
+// RoundTrip rejects other origins. GitLab accepts all its token types as bearer tokens, like GitHub.
 func (c confined) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme != c.origin.Scheme || !strings.EqualFold(r.URL.Host, c.origin.Host) {
-		return nil, errForeign
+		return nil, errOtherOrigin
 	}
 	r = r.Clone(r.Context())
 	r.Header.Del("Private-Token")
@@ -41,14 +41,13 @@ func (c confined) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 const (
-	// perPage is the most that both hosts give.
-	perPage = 100
-	// maxPages bounds what a host can make us read: 200,000 things.
+	// pageSize is the maximum of both hosts.
+	pageSize = 100
+	// maxPages limits the data that a host can make us read: 200,000 items.
 	maxPages = 2000
 )
 
-// paged reads one page after the other. fetch gets the number of the page (from 1) and returns the next one's, 0 after
-// the last.
+// paged reads one page after the other. fetch gets the page number (from 1) and returns the next one, 0 after the last.
 func paged[T any](fetch func(page int) (items []T, next int, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T

@@ -1,5 +1,5 @@
-// Package webhook verifies and reads what source-code hosts send. It knows neither our database nor our RPCs.
+// Package webhook verifies and parses the webhooks of source-code hosts. It does not use the database or the RPCs.
 //
-// The bodies are read into structs of our own, which hold the few facts that are needed: those of the hosts' client
-// libraries describe whole payloads, and refuse one for any field whose type a host has changed.
+// Bodies are parsed into small structs with the few fields needed. The structs of the hosts' client libraries describe
+// whole payloads and fail if a host changes the type of any field.
 package webhook

@@ -10,67 +10,67 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is what a webhook tells.
+// Kind is the kind of an event.
 type Kind string
 
-// The kinds of events that mean something here.
+// Kinds of events that are processed.
 const (
-	// Other is everything else.
+	// Other is any other event.
 	Other Kind = ""
-	// Closed: a pull (or merge) request was closed, with or without a merge.
+	// Closed: a pull (or merge) request was closed, merged or not.
 	Closed Kind = "closed"
-	// Commented: somebody answered in a review thread of a pull (or merge) request.
+	// Commented: someone replied in a review thread of a pull (or merge) request.
 	Commented Kind = "commented"
-	// Installed: the installation of an application was made, deleted, suspended or resumed.
+	// Installed: an application's installation was created, deleted, suspended or resumed.
 	Installed Kind = "installed"
 )
 
-// Event is what a webhook tells, as far as it means something here.
+// Event holds the processed fields of a webhook.
 type Event struct {
 	Kind Kind
-	// At is when it happened by the host's clock; zero when the body does not say.
+	// At is the event's time by the host's clock; zero if the body has none.
 	At time.Time
-	// Repository is the full name ("acme/web", "acme/platform/api"), RepositoryURL its web page; Number is the pull
-	// request's. For Closed and Commented.
+	// Repository is the full name ("acme/web", "acme/platform/api"), RepositoryURL its web page, Number the pull request's
+	// number. Set for Closed and Commented.
 	Repository    string
 	RepositoryURL string
 	Number        int64
-	// Merged is of Closed.
+	// Merged is set for Closed.
 	Merged bool
-	// Comment is of Commented.
+	// Comment is set for Commented.
 	Comment Comment
-	// Installation is of Installed; of the other kinds it has the ID alone, when an application's webhook told it.
+	// Installation is set for Installed. Other kinds have only the ID, if an application's webhook sent it.
 	Installation Installation
 }
 
-// Comment is an answer in a review thread.
+// Comment is a reply in a review thread.
 type Comment struct {
-	// ID is the comment's, Thread what package host takes for its thread.
+	// ID is the comment's id, Thread the thread id that package host takes.
 	ID, Thread string
 	Body       string
 	// Author is the login; Bot is true for a program.
 	Author string
 	Bot    bool
-	// Path and Line are the place of the thread in the newer version of the file; empty and 0 when it has none.
+	// Path and Line locate the thread in the newer version of the file; empty and 0 if it has no location.
 	Path string
 	Line int64
 }
 
-// Installation is an application's in a namespace.
+// Installation is an application's installation in a namespace.
 type Installation struct {
-	// ID is the host's number.
+	// ID is the host's id.
 	ID int64
-	// Namespace is the organization or person.
+	// Namespace is the organization or user.
 	Namespace string
-	// Present is false after it was deleted.
+	// Present is false after deletion.
 	Present   bool
 	Suspended bool
-	// UpdatedAt is when the host changed it last, to the second; zero when the body does not say. It orders what the host
-	// tells of installations, but is not when an event happened: a deletion shows the time of the change before.
+	// UpdatedAt is when the host last changed the installation, to the second; zero if the body has no time. It orders
+	// states of an installation, but is not the time of an event: a deletion has the time of the previous change.
 	UpdatedAt time.Time
 }
 
-// Refs are the refs under which scanners report a pull request: its head, and its merge with the base.
+// Refs returns the refs under which scanners report a pull request: its head, and its merge with the base.
 func Refs(host Host, number int64) []string {
 	if host == GitLab {
 		return []string{fmt.Sprintf("refs/merge-requests/%d/head", number), fmt.Sprintf("refs/merge-requests/%d/merge", number)}
@@ -78,7 +78,7 @@ func Refs(host Host, number int64) []string {
 	return []string{fmt.Sprintf("refs/pull/%d/head", number), fmt.Sprintf("refs/pull/%d/merge", number)}
 }
 
-// RequestURL is the web page of a pull request, as the API of its host writes it too.
+// RequestURL is the web page of a pull request, in the form that the host's API uses.
 func RequestURL(host Host, repositoryURL string, number int64) string {
 	if host == GitLab {
 		return fmt.Sprintf("%s/-/merge_requests/%d", repositoryURL, number)
@@ -86,11 +86,11 @@ func RequestURL(host Host, repositoryURL string, number int64) string {
 	return fmt.Sprintf("%s/pull/%d", repositoryURL, number)
 }
 
-// ErrMalformed says that a body is not what its host sends.
+// ErrMalformed: the body is not in the host's format.
 var ErrMalformed = errors.New("the body is not that of a webhook of this host")
 
-// Parse reads a body; name is the host's word for what happened, from the header. Events that mean nothing here are of
-// the kind Other, without an error. All texts of an event are UTF-8 without zero characters.
+// Parse parses a body. name is the host's event name from the header. Events that are not processed have the kind
+// Other, without an error. All texts of an event are valid UTF-8 without NUL characters.
 func Parse(host Host, name string, body []byte) (Event, error) {
 	parse := parsers[host][name]
 	if parse == nil {
@@ -118,14 +118,14 @@ var parsers = map[Host]map[string]func([]byte) (Event, error){
 	},
 }
 
-// decode reads JSON. Fields are matched in any case, which no host relies on.
+// decode parses JSON. Field names are matched case-insensitively; no host depends on case.
 func decode[T any](body []byte) (T, error) {
 	var payload T
 	err := json.Unmarshal(body, &payload)
 	return payload, err
 }
 
-// check refuses events without the facts that they are acted on by.
+// check rejects events without the fields that processing needs.
 func (e *Event) check() error {
 	e.Comment.Body = strings.ReplaceAll(strings.ToValidUTF8(e.Comment.Body, ""), "\x00", "")
 	for _, name := range []string{
@@ -152,7 +152,7 @@ func (e *Event) check() error {
 	return nil
 }
 
-// maxName is in bytes.
+// maxName is the maximum length of a name in bytes.
 const maxName = 4096
 
 func (e *Event) checkRequest() error {

@@ -44,7 +44,7 @@ func gitHubPullRequest(body []byte) (Event, error) {
 	return e, nil
 }
 
-// gitHubComment reads answers alone: a comment that begins a thread answers nothing of ours.
+// gitHubComment reads replies only: a comment that starts a thread does not reply to ours.
 func gitHubComment(body []byte) (Event, error) {
 	p, err := decode[struct {
 		Action  string `json:"action"`
@@ -82,11 +82,10 @@ func gitHubComment(body []byte) (Event, error) {
 	}, nil
 }
 
-// maxSeconds is the year 10000, which has no text as JSON writes it.
+// maxSeconds is the start of year 10000, which JSON cannot represent as a time.
 const maxSeconds = 253_402_300_800
 
-// gitHubTime reads the two forms in which GitHub writes the times of installations: text, and seconds since 1970. Zero
-// for others.
+// gitHubTime parses both formats of installation times: text, and seconds since 1970. It returns zero for others.
 func gitHubTime(raw json.RawMessage) time.Time {
 	var seconds int64
 	if err := json.Unmarshal(raw, &seconds); err == nil && 0 < seconds && seconds < maxSeconds {

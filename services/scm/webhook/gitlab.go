@@ -11,7 +11,7 @@ type gitLabProject struct {
 	WebURL            string `json:"web_url"`
 }
 
-// gitLabTime reads the two forms in which GitLab writes times in webhooks; zero for others.
+// gitLabTime parses both time formats of GitLab's webhooks; zero for others.
 func gitLabTime(text string) time.Time {
 	for _, layout := range []string{"2006-01-02 15:04:05 MST", time.RFC3339} {
 		if at, err := time.Parse(layout, text); err == nil {
@@ -21,7 +21,7 @@ func gitLabTime(text string) time.Time {
 	return time.Time{}
 }
 
-// gitLabMergeRequest takes a request as closed by its state: GitLab also sends later changes of a closed one.
+// gitLabMergeRequest uses the state to detect a closed request: GitLab also sends later changes of a closed one.
 func gitLabMergeRequest(body []byte) (Event, error) {
 	p, err := decode[struct {
 		Project          gitLabProject `json:"project"`
@@ -40,10 +40,10 @@ func gitLabMergeRequest(body []byte) (Event, error) {
 	}, nil
 }
 
-// gitLabBot matches the users that GitLab makes for project and group access tokens.
+// gitLabBot matches the users that GitLab creates for project and group access tokens.
 var gitLabBot = regexp.MustCompile(`^(project|group)_[0-9]+_bot(_[0-9a-z]+)?$`)
 
-// gitLabNote reads new comments in threads of merge requests: those outside of a thread have no type.
+// gitLabNote reads new comments in merge request threads. Comments outside of a thread have no type.
 func gitLabNote(body []byte) (Event, error) {
 	p, err := decode[struct {
 		User struct {

@@ -11,44 +11,44 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// Host is whose words a webhook is in.
+// Host is the kind of host that sent a webhook.
 type Host string
 
-// The hosts whose webhooks are understood.
+// Hosts with supported webhooks.
 const (
 	GitHub Host = "github"
 	GitLab Host = "gitlab"
 )
 
-// Signature is how the sender shows that it knows the secret: one of three ways, as headers.
+// Signature holds the headers that prove the sender knows the secret, in one of three schemes.
 type Signature struct {
 	// Digest is GitHub's X-Hub-Signature-256: "sha256=" and the HMAC of the body.
 	Digest string
 	// Token is GitLab's X-Gitlab-Token: the secret itself.
 	Token string
-	// ID, Timestamp and Signatures are those of Standard Webhooks, which GitLab sends for a signing token.
+	// ID, Timestamp and Signatures are the Standard Webhooks headers that GitLab sends for a signing token.
 	ID, Timestamp, Signatures string
 }
 
 var (
-	// ErrUnsigned says that there is no signature of the kind that the host makes.
+	// ErrUnsigned: the host's signature header is missing.
 	ErrUnsigned = errors.New("the webhook has no signature of its host's kind")
-	// ErrSignature says that the signature was made with another secret, or over another body.
+	// ErrSignature: the signature was made with another secret or for another body.
 	ErrSignature = errors.New("the signature of the webhook is wrong")
-	// ErrTimestamp says that the signature is right, but too old or from the future.
+	// ErrTimestamp: the signature is valid, but too old or from the future.
 	ErrTimestamp = errors.New("the time of the webhook's signature is more than five minutes from now")
 )
 
-// maxSecrets is how many secrets count: the present one and the one before.
+// maxSecrets is the number of accepted secrets: the current and the previous one.
 const maxSecrets = 2
 
-// decoy takes the place of secrets that there are not, so that the answer takes as long. It opens nothing.
+// decoy replaces missing secrets, so that verification takes the same time. It never verifies.
 const decoy = "no receiver has this secret"
 
-// Verify checks that a body was signed with one of at most two secrets. Whichever host is expected and however many
-// secrets there are, all signatures are computed, and compared in constant time: how long it takes depends on what the
-// caller sent alone. GitLab may send both the secret and a signature; one of them must be right. signedID reports that
-// a right signature covers the id of the delivery, too.
+// Verify checks that a body was signed with one of at most two secrets. It always computes all signatures and compares
+// them in constant time, for each host and number of secrets, so the duration depends only on the request. GitLab may
+// send both the secret and a signature; one of them must be valid. signedID reports that a valid signature covers the
+// delivery's id too.
 func Verify(host Host, s Signature, body []byte, secrets []string) (signedID bool, err error) {
 	var digest, token, standard error = ErrSignature, ErrSignature, ErrSignature
 	for i := range maxSecrets {
@@ -58,7 +58,7 @@ func Verify(host Host, s Signature, body []byte, secrets []string) (signedID boo
 		}
 		d, t, st := verifyDigest(s, body, secret), verifyToken(s, secret), verifyStandard(s, body, secret)
 		if i < len(secrets) {
-			digest, token, standard = better(digest, d), better(token, t), better(standard, st)
+			digest, token, standard = moreSpecific(digest, d), moreSpecific(token, t), moreSpecific(standard, st)
 		}
 	}
 	switch {
@@ -72,8 +72,8 @@ func Verify(host Host, s Signature, body []byte, secrets []string) (signedID boo
 	return false, ErrUnsigned
 }
 
-// better returns the less wrong of two errors.
-func better(a, b error) error {
+// moreSpecific returns the more specific of two errors.
+func moreSpecific(a, b error) error {
 	if a == nil || b == nil {
 		return nil
 	}
@@ -84,14 +84,14 @@ func better(a, b error) error {
 }
 
 func verifyDigest(s Signature, body []byte, secret string) error {
-	// The client would take weaker hashes too.
+	// The client would also accept weaker hashes.
 	if s.Digest == "" || !strings.HasPrefix(s.Digest, "sha256=") || github.ValidateSignature(s.Digest, body, []byte(secret)) != nil {
 		return ErrSignature
 	}
 	return nil
 }
 
-// verifyToken compares hashes, so that the length does not show either.
+// verifyToken compares hashes, so that the secret's length does not leak either.
 func verifyToken(s Signature, secret string) error {
 	got, want := sha256.Sum256([]byte(s.Token)), sha256.Sum256([]byte(secret))
 	if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
@@ -100,8 +100,8 @@ func verifyToken(s Signature, secret string) error {
 	return nil
 }
 
-// verifyStandard takes the secret as GitLab's signing tokens are written ("whsec_…", the key in base64), and any other
-// as the key itself.
+// verifyStandard accepts the secret in the format of GitLab's signing tokens ("whsec_…", the key in base64). Any other
+// secret is used as the key itself.
 func verifyStandard(s Signature, body []byte, secret string) error {
 	if s.Signatures == "" {
 		return ErrSignature
@@ -117,7 +117,8 @@ func verifyStandard(s Signature, body []byte, secret string) error {
 	headers.Set(standardwebhooks.HeaderWebhookID, s.ID)
 	headers.Set(standardwebhooks.HeaderWebhookTimestamp, s.Timestamp)
 	headers.Set(standardwebhooks.HeaderWebhookSignature, s.Signatures)
-	// In this order, since the library looks at the time first: only who knows the secret is told about the time.
+	// Check the signature first, because the library checks the time first: only a caller with the secret may learn about
+	// the time.
 	if verifier.VerifyIgnoringTimestamp(body, headers) != nil {
 		return ErrSignature
 	}

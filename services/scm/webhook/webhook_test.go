@@ -25,7 +25,7 @@ func digest(body, secret string) string {
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// standard signs as GitLab does with a signing token.
+// standard signs like GitLab with a signing token.
 func standard(t *testing.T, body, secret string, at time.Time) Signature {
 	t.Helper()
 	signer, err := standardwebhooks.NewWebhookRaw([]byte(secret))
@@ -95,7 +95,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestSignedID: only Standard Webhooks sign the id of a delivery.
+// TestSignedID: only Standard Webhooks sign the delivery id.
 func TestSignedID(t *testing.T) {
 	const body, secret = `{}`, "kX3-new-secret"
 	both := standard(t, body, secret, time.Now())

@@ -1,5 +1,5 @@
-// Package dependencies keeps what the lockfiles of projects name, as the latest full scan of the primary branch saw it.
-// It holds no RPC: scans call Replace with what they were sent.
+// Package dependencies stores the dependencies in the lockfiles of projects, as of the latest full scan of the primary
+// branch. It has no RPCs: scans call Replace with the reported dependencies.
 package dependencies
 
 import (
@@ -14,17 +14,18 @@ import (
 	"github.com/palisade/palisade/services/supplychain/osv"
 )
 
-// The words for how a package comes in.
+// Values of transitivity.
 const (
 	Direct     = "direct"
 	Transitive = "transitive"
 	Unknown    = "unknown"
 )
 
-// NoEcosystem is the contract's word for packages of no ecosystem that it knows.
+// NoEcosystem is the contract's word for packages of an unknown ecosystem.
 const NoEcosystem = "no_package_manager"
 
-// Longest texts in bytes. They stand together in an index, which takes 2,700 bytes on PostgreSQL; longer ones are cut.
+// Maximum lengths in bytes; longer texts are cut. The columns share an index, which is limited to 2,700 bytes on
+// PostgreSQL.
 const (
 	maxLockfile = 1024
 	maxPackage  = 512
@@ -34,7 +35,7 @@ const (
 	maxList     = 10_000
 )
 
-// Dependency is one package that a lockfile names.
+// Dependency is one package in a lockfile.
 type Dependency struct {
 	// Ecosystem is a word of the contract (npm, gomod, …); others become [NoEcosystem].
 	Ecosystem string
@@ -42,43 +43,43 @@ type Dependency struct {
 	Version   string
 	// Transitivity is direct, transitive or unknown; anything else is unknown.
 	Transitivity string
-	// ManifestPath is the file that asks for the package; empty when unknown.
+	// ManifestPath is the file that requires the package; empty if unknown.
 	ManifestPath string
-	// ResolvedURL is where it was resolved from; empty when unknown.
+	// ResolvedURL is where it was resolved from; empty if unknown.
 	ResolvedURL string
-	// Line is that in the lockfile, from 1; 0 when unknown.
+	// Line is the line in the lockfile, from 1; 0 if unknown.
 	Line int
 	// Licenses are SPDX expressions.
 	Licenses []string
-	// Children are what it needs, each as package@version.
+	// Children are its dependencies, each as package@version.
 	Children []string
 }
 
-// place is what tells the rows of a project apart.
-type place struct{ lockfile, ecosystem, pkg, version string }
+// rowKey is the key of a row in a project.
+type rowKey struct{ lockfile, ecosystem, pkg, version string }
 
-func (p place) compare(other place) int {
+func (p rowKey) compare(other rowKey) int {
 	return cmp.Or(cmp.Compare(p.lockfile, other.lockfile), cmp.Compare(p.ecosystem, other.ecosystem),
 		cmp.Compare(p.pkg, other.pkg), cmp.Compare(p.version, other.version))
 }
 
-// entry is a row as it is to be stored.
+// entry is a row to be stored.
 type entry struct {
-	place
+	rowKey
 	transitivity string
 	license      string // "" for none
 	hasPaths     bool
 	content      []byte
 }
 
-// entries makes rows of what a scan names, sorted by place. A package that a lockfile names several times in one
-// version becomes one row with all that was said about it, whatever the order.
+// entries converts a scan's dependencies to rows, sorted by key. A package that occurs several times in a lockfile with
+// one version becomes one row with the merged data, independent of the order.
 func entries(byLockfile map[string][]Dependency) ([]entry, error) {
-	merged := map[place]*Dependency{}
+	merged := map[rowKey]*Dependency{}
 	for lockfile, list := range byLockfile {
 		lockfile = clean(lockfile, maxLockfile)
 		for _, d := range list {
-			at := place{lockfile, ecosystem(d.Ecosystem), clean(d.Package, maxPackage), clean(d.Version, maxVersion)}
+			at := rowKey{lockfile, ecosystem(d.Ecosystem), clean(d.Package, maxPackage), clean(d.Version, maxVersion)}
 			if at.pkg == "" || at.lockfile == "" {
 				continue
 			}
@@ -99,11 +100,11 @@ func entries(byLockfile map[string][]Dependency) ([]entry, error) {
 		}
 		rows = append(rows, row)
 	}
-	slices.SortFunc(rows, func(a, b entry) int { return a.compare(b.place) })
+	slices.SortFunc(rows, func(a, b entry) int { return a.compare(b.rowKey) })
 	return rows, nil
 }
 
-// merge adds what d says: the closest way in, the first line, and of texts the first in the order of bytes.
+// merge merges d: the closest transitivity, the lowest line, and of texts the smallest by bytes.
 func merge(into *Dependency, d Dependency) {
 	if rank(d.Transitivity) > rank(into.Transitivity) {
 		into.Transitivity = d.Transitivity
@@ -117,7 +118,7 @@ func merge(into *Dependency, d Dependency) {
 	into.Children = append(into.Children, d.Children...)
 }
 
-func newEntry(at place, d *Dependency) (entry, error) {
+func newEntry(at rowKey, d *Dependency) (entry, error) {
 	licenses, children := cleanAll(d.Licenses, maxText), cleanAll(d.Children, maxText)
 	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(&storev1.DependencyContent{
 		ManifestPath: d.ManifestPath, Line: int32(min(d.Line, 1<<30)), ResolvedUrl: d.ResolvedURL, Licenses: licenses, Children: children,
@@ -125,13 +126,13 @@ func newEntry(at place, d *Dependency) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	out := entry{place: at, transitivity: Unknown, hasPaths: len(children) > 0, content: content}
+	out := entry{rowKey: at, transitivity: Unknown, hasPaths: len(children) > 0, content: content}
 	if rank(d.Transitivity) > 0 {
 		out.transitivity = d.Transitivity
 	}
 	if joined := strings.Join(licenses, ","); len(joined) <= maxLicense {
 		out.license = joined
-	} else { // what a filter finds; the content has them all
+	} else { // for filters; the content has all licences
 		out.license = joined[:strings.LastIndexByte(joined[:maxLicense+1], ',')+1]
 		out.license = strings.TrimSuffix(out.license, ",")
 	}
@@ -151,7 +152,7 @@ func first(a, b string) string {
 
 func ecosystem(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
-	if slices.Contains(osv.Ecosystems, name) { // mix, too, which Ecosystem takes for hex
+	if slices.Contains(osv.Ecosystems, name) { // includes mix, which Ecosystem maps to hex
 		return name
 	}
 	if word, ok := osv.Ecosystem(name); ok {
@@ -160,7 +161,7 @@ func ecosystem(name string) string {
 	return NoEcosystem
 }
 
-// clean makes a text that both databases can store, of at most so many bytes.
+// clean converts a text to a form that both databases can store, of at most most bytes.
 func clean(text string, most int) string {
 	text = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", ""))
 	if len(text) > most {
@@ -169,7 +170,7 @@ func clean(text string, most int) string {
 	return text
 }
 
-// cleanAll sorts a list and drops what is empty or there already.
+// cleanAll sorts a list and removes empty and duplicate texts.
 func cleanAll(list []string, most int) []string {
 	out := make([]string, 0, len(list))
 	for _, text := range list {
@@ -182,8 +183,8 @@ func cleanAll(list []string, most int) []string {
 	return out[:min(len(out), maxList)]
 }
 
-// unresolved reports whether the lockfile belongs to a subproject that the scan could not resolve: one that is named by
-// its directory, by the lockfile, or by the manifest beside it.
+// unresolved reports whether the lockfile belongs to a subproject that the scan could not resolve. A subproject is
+// named by its directory, its lockfile, or the manifest beside the lockfile.
 func unresolved(lockfile string, skipped []string) bool {
 	dir := path.Dir(lockfile)
 	return slices.ContainsFunc(skipped, func(subproject string) bool {
@@ -192,7 +193,7 @@ func unresolved(lockfile string, skipped []string) bool {
 	})
 }
 
-// isManifest reports whether a name is that of a file (package.json, Gemfile) rather than of a directory.
+// isManifest reports whether a name is a file's (package.json, Gemfile) and not a directory's.
 func isManifest(name string) bool {
 	return strings.Contains(name, ".") || strings.HasSuffix(name, "file")
 }

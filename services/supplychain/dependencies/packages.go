@@ -14,35 +14,35 @@ import (
 )
 
 const (
-	// rememberedPackages is how many rows one statement writes, of 4 parameters each.
-	rememberedPackages = 1000
-	// missingPackages is how many are looked for at once.
-	missingPackages = 20_000
-	// packagesLock is the number of the lock on PostgreSQL under which packages are deleted: scans share it until their
-	// dependencies are committed, and with them seen by who looks for packages without any.
+	// packageBatch is the number of rows per insert, with 4 parameters each.
+	packageBatch = 1000
+	// missingLimit is the maximum number of missing packages read at once.
+	missingLimit = 20_000
+	// packagesLock is the number of PostgreSQL's advisory lock for deleting packages. Scans hold it shared until their
+	// dependencies are committed and visible to the search for unused packages.
 	packagesLock = 7_210_463_917
 )
 
-// pack is a package of a deployment, as it is told apart from others.
-type pack struct {
+// packageKey is the key of a package in a deployment.
+type packageKey struct {
 	deploymentID             int64
 	ecosystem, name, license string
 }
 
-func (p pack) compare(other pack) int {
+func (p packageKey) compare(other packageKey) int {
 	return cmp.Or(cmp.Compare(p.deploymentID, other.deploymentID), cmp.Compare(p.ecosystem, other.ecosystem),
 		cmp.Compare(p.name, other.name), cmp.Compare(p.license, other.license))
 }
 
-// remember stores the packages of rows that are not known yet. On PostgreSQL they do not wait for the transaction, for
-// which others that found the same package would have to wait.
-func remember(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, rows []entry) error {
+// addPackages stores packages of rows that are not yet known. On PostgreSQL they are committed separately, so that
+// other transactions with the same package do not wait for this one.
+func addPackages(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, rows []entry) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	list := make([]pack, len(rows))
+	list := make([]packageKey, len(rows))
 	for i, row := range rows {
-		list[i] = pack{deploymentID, row.ecosystem, row.pkg, row.license}
+		list[i] = packageKey{deploymentID, row.ecosystem, row.pkg, row.license}
 	}
 	if st.Postgres() {
 		if err := st.Exec(ctx, tx, "SELECT pg_advisory_xact_lock_shared(?)", packagesLock); err != nil {
@@ -52,11 +52,11 @@ func remember(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int
 	return insertPackages(ctx, st, tx, list)
 }
 
-// insertPackages inserts those that are not there: in the transaction on SQLite, aside on PostgreSQL. They are sorted:
-// two who insert the same ones do not wait for each other in turns.
-func insertPackages(ctx context.Context, st *store.Store, tx *ent.Tx, list []pack) error {
-	slices.SortFunc(list, pack.compare)
-	for batch := range slices.Chunk(slices.Compact(list), rememberedPackages) {
+// insertPackages inserts missing packages: in the transaction on SQLite, in a separate one on PostgreSQL. They are
+// sorted, so that concurrent inserts cannot deadlock.
+func insertPackages(ctx context.Context, st *store.Store, tx *ent.Tx, list []packageKey) error {
+	slices.SortFunc(list, packageKey.compare)
+	for batch := range slices.Chunk(slices.Compact(list), packageBatch) {
 		args := make([]any, 0, 4*len(batch))
 		for _, p := range batch {
 			args = append(args, p.deploymentID, p.ecosystem, p.name, p.license)
@@ -76,10 +76,10 @@ func insertPackages(ctx context.Context, st *store.Store, tx *ent.Tx, list []pac
 	return nil
 }
 
-// Tidy makes the packages of all deployments those of their dependencies: it adds what nodes of a version without that
-// table have stored, and deletes what no dependency is of any more. It writes only where there is something to do, and
-// on PostgreSQL deletes nothing while scans store dependencies: there is a next time. added says that there were some
-// to add: such a node may be at work still.
+// Tidy updates the packages of all deployments to match their dependencies. It adds missing packages, which nodes of an
+// older version do not store, and deletes unused ones. It writes only if needed. On PostgreSQL it deletes nothing while
+// scans store dependencies; the next run does. added reports that packages were missing, so an older node may still be
+// running.
 func Tidy(ctx context.Context, st *store.Store) (added bool, err error) {
 	if added, err = addMissing(ctx, st); err != nil {
 		return added, fmt.Errorf("add packages: %w", err)
@@ -104,18 +104,18 @@ func addMissing(ctx context.Context, st *store.Store) (added bool, err error) {
 	}
 }
 
-// missing are packages that dependencies are of, and that are not in the table.
-func missing(ctx context.Context, st *store.Store) (list []pack, err error) {
+// missing returns packages of dependencies that are not in the table.
+func missing(ctx context.Context, st *store.Store) (list []packageKey, err error) {
 	reader, _ := st.DB()
 	rows, err := reader.QueryContext(ctx, st.Placeholders(`SELECT DISTINCT d.deployment_id, d.ecosystem, d.package, COALESCE(d.license, '')
 		FROM dependencies d WHERE NOT EXISTS (SELECT 1 FROM dependency_packages p WHERE p.deployment_id = d.deployment_id
-		AND p.ecosystem = d.ecosystem AND p.package = d.package AND p.license = COALESCE(d.license, '')) LIMIT ?`), missingPackages)
+		AND p.ecosystem = d.ecosystem AND p.package = d.package AND p.license = COALESCE(d.license, '')) LIMIT ?`), missingLimit)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		var p pack
+		var p packageKey
 		if err := rows.Scan(&p.deploymentID, &p.ecosystem, &p.name, &p.license); err != nil {
 			return nil, err
 		}
@@ -124,9 +124,9 @@ func missing(ctx context.Context, st *store.Store) (list []pack, err error) {
 	return list, rows.Err()
 }
 
-// unused is the condition on packages that no dependency is of one. The ecosystem is an expression, so that they are
-// not looked up by it: PostgreSQL without statistics takes an ecosystem for as rare as a package, and reads all of npm
-// for each.
+// unused selects packages without dependencies. The ecosystem is an expression, so that it is not used for the index
+// lookup: PostgreSQL without statistics assumes that an ecosystem is as rare as a package, and would read all of npm
+// for each package.
 const unused = ` FROM dependency_packages WHERE NOT EXISTS (SELECT 1 FROM dependencies d
 	WHERE d.deployment_id = dependency_packages.deployment_id AND d.package = dependency_packages.package
 	AND d.ecosystem || '' = dependency_packages.ecosystem AND COALESCE(d.license, '') = dependency_packages.license)`
@@ -147,7 +147,7 @@ func deleteUnused(ctx context.Context, st *store.Store) error {
 	})
 }
 
-// takeLock takes the lock of packages alone, if nobody has it.
+// takeLock acquires the exclusive lock of packages, if it is free.
 func takeLock(ctx context.Context, tx *ent.Tx) (free bool, err error) {
 	rows, err := tx.QueryContext(ctx, fmt.Sprintf("SELECT pg_try_advisory_xact_lock(%d)", packagesLock))
 	if err != nil {

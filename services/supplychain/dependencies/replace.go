@@ -16,29 +16,28 @@ import (
 )
 
 const (
-	// written is how many rows one statement writes: 12 parameters each, of the 32,766 that SQLite takes.
-	written = 1000
-	// deleted is how many rows one statement deletes.
-	deleted = 10_000
+	// writeBatch is the number of rows per insert: 12 parameters each, and SQLite allows 32,766.
+	writeBatch = 1000
+	// deleteBatch is the number of rows per delete.
+	deleteBatch = 10_000
 )
 
-// Scan is the full scan that saw the dependencies. Only those of a project's primary branch (else its default one) are
-// kept.
+// Scan is the full scan that reported the dependencies. Only scans of a project's primary branch (else the default
+// branch) are stored.
 type Scan struct {
 	DeploymentID, ProjectID, ScanID int64
-	// At is when it saw them, in microseconds since 1970.
+	// At is the time of the report, in microseconds since 1970.
 	At int64
-	// Complete says that it looked for all lockfiles: those that it does not name are gone.
+	// Complete: the scan looked for all lockfiles, so lockfiles that it does not name are gone.
 	Complete bool
-	// Skipped are the subprojects whose dependencies it could not resolve, each named by its directory, its lockfile or
-	// its manifest. Their lockfiles stay as they are where the scan does not name them.
+	// Skipped lists subprojects with dependencies that the scan could not resolve, each by its directory, lockfile or
+	// manifest. Their lockfiles stay unchanged if the scan does not name them.
 	Skipped []string
 }
 
-// Replace makes the dependencies of a project those of a scan, lockfile by lockfile, in the transaction of tx, which
-// must hold the project: scans of one project take turns. Rows that say the same already stay as they are, with the
-// scan that first saw them so; the same call again writes nothing. A lockfile that is named with an empty list has no
-// dependencies any more.
+// Replace updates a project's dependencies to the scan's, lockfile by lockfile, in the transaction tx, which must hold
+// the project's lock: scans of one project are serialized. Unchanged rows keep the scan that first reported them; a
+// repeated call writes nothing. A lockfile with an empty list loses all its dependencies.
 func Replace(ctx context.Context, st *store.Store, tx *ent.Tx, scan Scan, byLockfile map[string][]Dependency) error {
 	if !scan.Complete && len(byLockfile) == 0 {
 		return nil
@@ -57,13 +56,13 @@ func Replace(ctx context.Context, st *store.Store, tx *ent.Tx, scan Scan, byLock
 	if err != nil {
 		return fmt.Errorf("read dependencies: %w", err)
 	}
-	known := make(map[place]*ent.Dependency, len(rows))
+	known := make(map[rowKey]*ent.Dependency, len(rows))
 	for _, row := range rows {
-		known[place{row.Lockfile, row.Ecosystem, row.Package, row.Version}] = row
+		known[rowKey{row.Lockfile, row.Ecosystem, row.Package, row.Version}] = row
 	}
 	changed := slices.DeleteFunc(wanted, func(e entry) bool {
-		row := known[e.place]
-		delete(known, e.place) // what remains is gone
+		row := known[e.rowKey]
+		delete(known, e.rowKey) // the remaining rows are deleted
 		return row != nil && e.equals(row)
 	})
 	gone := make([]int64, 0, len(known))
@@ -73,13 +72,13 @@ func Replace(ctx context.Context, st *store.Store, tx *ent.Tx, scan Scan, byLock
 		}
 	}
 	slices.Sort(gone)
-	for ids := range slices.Chunk(gone, deleted) {
+	for ids := range slices.Chunk(gone, deleteBatch) {
 		_, err := tx.Dependency.Delete().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(dependency.FieldID), ids)) }).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("delete dependencies: %w", err)
 		}
 	}
-	if err := remember(ctx, st, tx, scan.DeploymentID, changed); err != nil {
+	if err := addPackages(ctx, st, tx, scan.DeploymentID, changed); err != nil {
 		return err
 	}
 	return write(ctx, st, tx, scan, changed)
@@ -97,15 +96,15 @@ func (e entry) equals(row *ent.Dependency) bool {
 const insertSQL = `INSERT INTO dependencies (deployment_id, project_id, lockfile, ecosystem, package, version,
 	scan_id, transitivity, has_paths, license, content, seen_at) VALUES `
 
-// updateSQL comes after the rows.
+// updateSQL follows the rows.
 const updateSQL = ` ON CONFLICT (deployment_id, project_id, lockfile, ecosystem, package, version) DO UPDATE SET
 	scan_id = excluded.scan_id, transitivity = excluded.transitivity, has_paths = excluded.has_paths,
 	license = excluded.license, content = excluded.content, seen_at = excluded.seen_at`
 
-// write inserts rows, or changes those of the same place.
+// write upserts rows by key.
 func write(ctx context.Context, st *store.Store, tx *ent.Tx, scan Scan, rows []entry) error {
 	const row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-	for batch := range slices.Chunk(rows, written) {
+	for batch := range slices.Chunk(rows, writeBatch) {
 		args := make([]any, 0, 12*len(batch))
 		for _, e := range batch {
 			var license any

@@ -37,7 +37,7 @@ func replace(t *testing.T, st *store.Store, scan Scan, byLockfile map[string][]D
 	}
 }
 
-// shown is what a project has, a line each: lockfile, package, how it comes in, and the scan that saw it so.
+// shown lists a project's dependencies, one per line: lockfile, package, transitivity, and the scan that reported it.
 func shown(t *testing.T, st *store.Store, scan Scan) string {
 	t.Helper()
 	rows := st.Reader.Dependency.Query().Where(dependency.ProjectID(scan.ProjectID)).
@@ -77,12 +77,12 @@ func TestReplace(t *testing.T) {
 		}
 		requireShown(t, st, scan, was...)
 
-		// The same again changes nothing, not even the scan.
+		// The same dependencies again change nothing, not even the scan.
 		scan.ScanID, scan.At = 11, 2000
 		replace(t, st, scan, first)
 		requireShown(t, st, scan, was...)
 
-		// What changed is written, what is missing goes, ids of what stays do too.
+		// Changed rows are written, missing ones deleted, and unchanged ones keep their ids.
 		before := st.Reader.Dependency.Query().Where(dependency.ProjectID(7), dependency.Package("left-pad")).OnlyIDX(tenant.NewContext(t.Context(), 1))
 		scan.ScanID = 12
 		replace(t, st, scan, map[string][]Dependency{
@@ -110,13 +110,13 @@ func TestReplaceLockfiles(t *testing.T) {
 		scan := Scan{DeploymentID: 1, ProjectID: 7, ScanID: 1, At: 1, Complete: true}
 		replace(t, st, scan, map[string][]Dependency{"a/yarn.lock": one("a"), "b/yarn.lock": one("b"), "c/yarn.lock": one("c"), "yarn.lock": one("d")})
 
-		// A scan that did not look for all lockfiles changes those that it names, and nothing else.
+		// A partial scan changes only the lockfiles that it names.
 		scan.ScanID, scan.Complete = 2, false
 		replace(t, st, scan, nil)
 		replace(t, st, scan, map[string][]Dependency{"yarn.lock": {}, "a/yarn.lock": one("a2")})
 		requireShown(t, st, scan, "a/yarn.lock npm/a2@1.0.0 unknown 2", "b/yarn.lock npm/b@1.0.0 unknown 1", "c/yarn.lock npm/c@1.0.0 unknown 1")
 
-		// One that did takes away those that it does not name, but for subprojects that it could not resolve.
+		// A complete scan deletes lockfiles that it does not name, except in subprojects that it could not resolve.
 		scan.ScanID, scan.Complete, scan.Skipped = 3, true, []string{"b", "c/package.json"}
 		replace(t, st, scan, map[string][]Dependency{"c/yarn.lock": {}})
 		requireShown(t, st, scan, "b/yarn.lock npm/b@1.0.0 unknown 1")
@@ -127,7 +127,7 @@ func TestReplaceLockfiles(t *testing.T) {
 		scan.Skipped = []string{"b", "Pipfile", "./gone/go.mod"}
 		replace(t, st, scan, nil)
 		requireShown(t, st, scan, "Pipfile.lock npm/py@1.0.0 unknown 3", "b/yarn.lock npm/b@1.0.0 unknown 1", "gone/go.sum npm/g@1.0.0 unknown 3")
-		scan.Skipped = []string{"b"} // a directory in the root is no manifest there
+		scan.Skipped = []string{"b"} // a directory does not match a manifest in the root
 		replace(t, st, scan, nil)
 		requireShown(t, st, scan, "b/yarn.lock npm/b@1.0.0 unknown 1")
 		scan.Skipped = []string{".", "a", "bb"}
@@ -136,7 +136,7 @@ func TestReplaceLockfiles(t *testing.T) {
 	})
 }
 
-// What a lockfile says twice, in any order, is one row; texts that a database does not take are made so.
+// Duplicate entries of a lockfile in any order become one row; invalid texts are cleaned.
 func TestReplaceOddInput(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 3000)
@@ -185,7 +185,7 @@ func TestReplaceOddInput(t *testing.T) {
 	})
 }
 
-// Whatever scans came before, the last one counts.
+// After any sequence of scans, the last one counts.
 func TestReplaceProperty(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
@@ -216,7 +216,7 @@ func TestReplaceProperty(t *testing.T) {
 	})
 }
 
-// A large monorepo takes seconds the first time, and less when nothing changed.
+// A large monorepo takes seconds the first time, and less if nothing changed.
 func TestReplaceMany(t *testing.T) {
 	t.Parallel()
 	many := testrun.Size(10_000, 50_000)
@@ -243,7 +243,7 @@ func TestReplaceMany(t *testing.T) {
 	})
 }
 
-// shownPackages are the packages that a deployment has, a line each.
+// shownPackages lists a deployment's packages, one per line.
 func shownPackages(t *testing.T, st *store.Store, deploymentID int64) (lines []string) {
 	t.Helper()
 	for _, row := range st.Reader.DependencyPackage.Query().AllX(tenant.NewContext(t.Context(), deploymentID)) {
@@ -260,8 +260,8 @@ func requirePackages(t *testing.T, st *store.Store, deploymentID int64, want ...
 	}
 }
 
-// Packages are known as soon as dependencies of them are, and forgotten some time after the last one; those that a node
-// without the table stored are found.
+// Packages exist as soon as a dependency uses them, and are deleted some time after the last one. Packages missing
+// because of an older node are added.
 func TestPackages(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
@@ -307,14 +307,14 @@ func TestPackages(t *testing.T) {
 	})
 }
 
-// A package is not taken for unused while a scan that has dependencies of it is on its way.
+// A package is not deleted while a scan that uses it is in progress.
 func TestTidyBesideAScan(t *testing.T) {
 	t.Parallel()
-	st := storetest.Open(t, store.Options{Database: storetest.Postgres(t)}) // SQLite has one writer
+	st := storetest.Open(t, store.Options{Database: storetest.Postgres(t)}) // SQLite has a single writer
 	scan := Scan{DeploymentID: 1, ProjectID: 7, ScanID: 1, At: 1, Complete: true}
 	was := Dependency{Ecosystem: "npm", Package: "back", Version: "1"}
 	replace(t, st, scan, map[string][]Dependency{"go.sum": {was}})
-	replace(t, st, scan, map[string][]Dependency{"go.sum": {}}) // nothing is of it for a while
+	replace(t, st, scan, map[string][]Dependency{"go.sum": {}}) // unused for a while
 	err := st.Write(tenant.NewContext(t.Context(), 1), func(ctx context.Context, tx *ent.Tx) error {
 		err := Replace(ctx, st, tx, scan, map[string][]Dependency{"go.sum": {was, {Ecosystem: "gomod", Package: "new", Version: "1"}}})
 		if err != nil {
@@ -329,7 +329,7 @@ func TestTidyBesideAScan(t *testing.T) {
 	requirePackages(t, st, 1, "gomod/new", "npm/back")
 }
 
-// Scans that find the same packages and the job that adds those that are missing do not stop one another.
+// Scans that find the same packages and the job that adds missing ones do not block each other.
 func TestPackagesFromAllSides(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
@@ -341,7 +341,7 @@ func TestPackagesFromAllSides(t *testing.T) {
 		replace(t, st, Scan{DeploymentID: 1, ProjectID: 1, ScanID: 1, At: 1, Complete: true}, byLockfile)
 		for round := range int64(3) {
 			err := st.Write(tenant.System(t.Context()), func(ctx context.Context, tx *ent.Tx) error {
-				return st.Exec(ctx, tx, "DELETE FROM dependency_packages") // as nodes of the version before leave it
+				return st.Exec(ctx, tx, "DELETE FROM dependency_packages") // as nodes of the previous version leave it
 			})
 			if err != nil {
 				t.Fatal(err)

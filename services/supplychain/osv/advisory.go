@@ -11,24 +11,24 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 )
 
-// Advisory is what is kept of a document.
+// Advisory holds the stored fields of a document.
 type Advisory struct {
-	// ID such as MAL-2026-1234.
+	// ID is the advisory's id, such as MAL-2026-1234.
 	ID string
 	// Title is one line of at most 300 characters.
 	Title string
-	// Malicious: its packages do harm on purpose, they are not merely vulnerable.
+	// Malicious: the packages are malware, not just vulnerable.
 	Malicious bool
 	Modified  time.Time
-	// Withdrawn is zero when it is not.
+	// Withdrawn is zero if the advisory is not withdrawn.
 	Withdrawn time.Time
-	// Packages of the ecosystems that we know, each once.
+	// Packages of known ecosystems, each once.
 	Packages []Package
 }
 
-// Package is one package that an advisory is about.
+// Package is a package affected by an advisory.
 type Package struct {
-	// Ecosystem is a word of the contract, Name the one spelling in it.
+	// Ecosystem is a word of the contract; Name is normalised.
 	Ecosystem, Name string
 	Affected        *storev1.AffectedVersions
 }
@@ -39,13 +39,13 @@ const (
 	maxName     = 512
 	maxTitle    = 300
 	maxPackages = 1000
-	maxEntries  = 100_000 // versions and events together
+	maxEntries  = 100_000 // versions and events in total
 )
 
-// maliciousPrefix is that of ids of the list of malicious packages.
+// maliciousPrefix is the id prefix of the malicious packages list.
 const maliciousPrefix = "MAL-"
 
-// origins is the key under which that list keeps where its reports are from.
+// origins is the key with the sources of that list's reports.
 const origins = "malicious-packages-origins"
 
 type document struct {
@@ -69,7 +69,7 @@ type event struct {
 	LastAffected             string `json:"last_affected"`
 }
 
-// Parse reads one document. Errors say what is wrong with it, for people.
+// Parse parses one document. Errors are for people.
 func Parse(raw []byte) (*Advisory, error) {
 	var d document
 	if err := json.Unmarshal(raw, &d); err != nil {
@@ -117,7 +117,7 @@ func Parse(raw []byte) (*Advisory, error) {
 	return out, nil
 }
 
-// addTo appends the versions and ranges, and returns how many there are. Ranges of commits say nothing about versions.
+// addTo appends the versions and ranges, and returns their number. It ignores ranges of commits.
 func (a affected) addTo(to *storev1.AffectedVersions) int {
 	entries := len(a.Versions)
 	to.Versions = append(to.Versions, a.Versions...)
@@ -135,13 +135,13 @@ func (a affected) addTo(to *storev1.AffectedVersions) int {
 		entries += 1 + len(r.Events)
 		to.Ranges = append(to.Ranges, out)
 	}
-	if len(a.Versions)+len(a.Ranges) == 0 { // about the package as such
+	if len(a.Versions)+len(a.Ranges) == 0 { // affects all versions
 		to.Ranges = append(to.Ranges, &storev1.AffectedRange{Events: []*storev1.AffectedEvent{{Introduced: zero}}})
 	}
 	return entries
 }
 
-// onlyCommits reports whether nothing but ranges of commits says what is affected.
+// onlyCommits reports whether there are only ranges of commits.
 func (a affected) onlyCommits() bool {
 	for _, r := range a.Ranges {
 		if !strings.EqualFold(r.Type, "GIT") {
@@ -175,7 +175,7 @@ func moment(field, text string) (time.Time, error) {
 	return t.UTC().Truncate(time.Microsecond), nil
 }
 
-// title is the summary, else the beginning of the details, without control characters; else the id.
+// title is the summary, else the beginning of the details, else the id, without control characters.
 func title(d document) string {
 	for _, text := range []string{d.Summary, d.Details} {
 		text = strings.TrimLeft(strings.TrimSpace(text), "#- \t")

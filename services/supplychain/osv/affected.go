@@ -7,12 +7,12 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 )
 
-// zero is the version before all others, in the events of OSV.
+// zero is OSV's version before all others.
 const zero = "0"
 
-// Affects reports whether an advisory about these versions of a package is about one version. It is when the version is
-// listed, or lies in a range, as the schema's evaluation says. A version that the ecosystem cannot read is only in
-// ranges that begin before all versions and never end.
+// Affects reports whether an advisory with these versions affects a version: it is listed, or lies in a range, as the
+// schema's evaluation defines. A version that the ecosystem cannot parse is only in ranges that start before all
+// versions and never end.
 func Affects(affected *storev1.AffectedVersions, ecosystem, version string) bool {
 	version = strings.TrimSpace(version)
 	compare := order(ecosystem, false)
@@ -29,15 +29,14 @@ func Affects(affected *storev1.AffectedVersions, ecosystem, version string) bool
 	if _, err := compare(version, version); err != nil {
 		return false
 	}
-	return slices.ContainsFunc(affected.GetVersions(), func(listed string) bool { // 1.0 is 1.0.0 in PyPI
+	return slices.ContainsFunc(affected.GetVersions(), func(listed string) bool { // 1.0 equals 1.0.0 in PyPI
 		order, err := compare(listed, version)
 		return err == nil && order == 0
 	})
 }
 
-// Within makes a function that reports whether a version of an ecosystem lies between two bounds, which belong to the
-// range themselves; an empty one is none. A version or a bound that the ecosystem cannot read is within no range. The
-// function is not for several goroutines.
+// Within returns a function that reports whether a version lies between two inclusive bounds; an empty bound is open. A
+// version or bound that the ecosystem cannot parse is in no range. The function is not safe for concurrent use.
 func Within(lower, upper string) func(ecosystem, version string) bool {
 	type comparisons struct {
 		lower, upper func(a, b string) (int, error)
@@ -64,7 +63,7 @@ func Within(lower, upper string) func(ecosystem, version string) bool {
 	}
 }
 
-// inRange evaluates one range. Events that cannot be read make it match nothing.
+// inRange evaluates one range. Unparsable events make it match nothing.
 func inRange(r *storev1.AffectedRange, version string, compare func(a, b string) (int, error)) bool {
 	events := r.GetEvents()
 	if endless(events) {
@@ -77,7 +76,7 @@ func inRange(r *storev1.AffectedRange, version string, compare func(a, b string)
 	if !ok {
 		return false
 	}
-	// after says how the version compares to that of an event; sorted has read them all.
+	// after compares the version to an event's version; sorted has parsed all of them.
 	after := func(other string) int {
 		if other == zero {
 			return 1
@@ -102,7 +101,7 @@ func inRange(r *storev1.AffectedRange, version string, compare func(a, b string)
 	return inside && (!limits || within)
 }
 
-// endless reports whether the range is about all versions.
+// endless reports whether the range covers all versions.
 func endless(events []*storev1.AffectedEvent) bool {
 	for _, event := range events {
 		if event.GetIntroduced() != zero {
@@ -112,7 +111,7 @@ func endless(events []*storev1.AffectedEvent) bool {
 	return len(events) > 0
 }
 
-// sorted puts events into the order of their versions; what is introduced at a version comes before what ends there.
+// sorted sorts events by version. At the same version, an introduced event comes before an end.
 func sorted(events []*storev1.AffectedEvent, compare func(a, b string) (int, error)) ([]*storev1.AffectedEvent, bool) {
 	readable := true
 	events = slices.Clone(events)

@@ -1,3 +1,3 @@
-// Package osv reads advisories in the format of the Open Source Vulnerability schema
-// (https://ossf.github.io/osv-schema) and says which versions of packages they are about.
+// Package osv parses advisories in the Open Source Vulnerability format (https://ossf.github.io/osv-schema) and decides
+// which package versions they affect.
 package osv

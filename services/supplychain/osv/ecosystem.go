@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Ecosystems are the words of the contract (facts 3.3) for where packages come from. mix takes its packages from hex.
+// Ecosystems are the contract's words for ecosystems (facts 3.3). mix uses packages of hex.
 var Ecosystems = []string{
 	"npm", "pypi", "gomod", "cargo", "maven", "gem", "composer", "nuget", "pub", "swiftpm", "hex", "cocoapods", "mix", "opam",
 }
 
-// ecosystems maps what OSV and others call an ecosystem, in lower case, to the word of the contract.
+// ecosystems maps lower-case names of OSV and other sources to the contract's words.
 var ecosystems = map[string]string{
 	"go": "gomod", "golang": "gomod", "crates.io": "cargo", "rubygems": "gem", "packagist": "composer", "swifturl": "swiftpm", "mix": "hex",
 }
@@ -23,7 +23,7 @@ func init() {
 	}
 }
 
-// Ecosystem returns the word of the contract for an ecosystem, spelled as there or as in OSV (PyPI, crates.io,
+// Ecosystem returns the contract's word for an ecosystem, given as such or in OSV's spelling (PyPI, crates.io,
 // "Maven:…"); ok is false for others.
 func Ecosystem(name string) (word string, ok bool) {
 	name, _, _ = strings.Cut(name, ":") // a part of an ecosystem, such as a Maven repository
@@ -33,14 +33,14 @@ func Ecosystem(name string) (word string, ok bool) {
 
 var pythonSeparators = regexp.MustCompile(`[-_.]+`)
 
-// PackageName returns the one spelling of a package's name in an ecosystem, a word that Ecosystem returned: two names
-// mean the same package exactly when their spellings are equal.
+// PackageName normalises a package name in an ecosystem (a word from Ecosystem): two names are the same package exactly
+// if the results are equal.
 func PackageName(ecosystem, name string) string {
 	name = strings.TrimSpace(name)
 	switch ecosystem {
 	case "pypi": // PEP 503
 		return strings.ToLower(pythonSeparators.ReplaceAllString(name, "-"))
-	case "cargo": // crates.io takes no two names that differ only so
+	case "cargo": // crates.io rejects names that differ only in this
 		return strings.ToLower(strings.ReplaceAll(name, "_", "-"))
 	case "npm", "nuget", "composer", "pub", "hex":
 		return strings.ToLower(name)
@@ -48,7 +48,7 @@ func PackageName(ecosystem, name string) string {
 		return strings.ReplaceAll(name, "/", ":")
 	case "gomod":
 		return strings.TrimRight(name, "/")
-	case "swiftpm": // a URL of a repository
+	case "swiftpm": // a repository URL
 		name = strings.ToLower(name)
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "https://"), "http://")
 		return strings.TrimSuffix(strings.TrimRight(name, "/"), ".git")

@@ -90,7 +90,7 @@ func TestAffects(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, version := range strings.Fields(c.in) {
-			if strings.HasPrefix(version, "1!") { // an epoch comes after everything without one
+			if strings.HasPrefix(version, "1!") { // a version with an epoch is higher than all without
 				if Affects(affected, c.ecosystem, version) {
 					t.Errorf("%s: %s is affected", c.name, version)
 				}
@@ -135,7 +135,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever the document, it is read or refused, what is read fits the tables, and any version has an answer.
+// FuzzParse: each document is parsed or rejected, the result fits the tables, and each version has an answer.
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.json")
 	for _, file := range files {
@@ -163,7 +163,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzAffects: no version makes a parser fail in another way than by an error, and listed versions are affected.
+// FuzzAffects: an invalid version only causes an error, and listed versions are affected.
 func FuzzAffects(f *testing.F) {
 	f.Add("pypi", "1!2.0.post1.dev3+local", "1.0")
 	f.Add("maven", "1.0-alpha-1-SNAPSHOT", "-----1")
@@ -180,8 +180,8 @@ func FuzzAffects(f *testing.F) {
 	})
 }
 
-// TestWithinManyVersions asks one function about many versions, as filters do: it must answer as one that is made for
-// each, whose bounds nobody has compared before.
+// TestWithinManyVersions uses one function for many versions, as filters do. It must give the same answers as a new
+// function per version.
 func TestWithinManyVersions(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,12 +11,13 @@ import (
 	maven "github.com/masahiro331/go-mvn-version"
 )
 
-// maxVersion bounds the versions that are compared, in bytes: none is longer in practice, and parsers take their time.
+// maxVersion is the maximum length of a compared version, in bytes. Real versions are shorter, and parsers are slow.
 const maxVersion = 255
 
 var errNoVersion = errors.New("not a version of this ecosystem")
 
-// order compares versions as an ecosystem does: negative when a comes before b. The error says that one is no version.
+// order returns an ecosystem's version comparison: negative if a comes before b. It returns an error for an invalid
+// version.
 func order(ecosystem string, semantic bool) func(a, b string) (int, error) {
 	switch {
 	case semantic:
@@ -27,7 +28,7 @@ func order(ecosystem string, semantic bool) func(a, b string) (int, error) {
 		return parsed(maven.NewVersion, maven.Version.Compare)
 	case ecosystem == "gem", ecosystem == "cocoapods", ecosystem == "nuget", ecosystem == "composer":
 		return parsed(segments, gem.Version.Compare)
-	case ecosystem == "opam": // as Debian orders them: no list of malicious packages needs it
+	case ecosystem == "opam": // as Debian orders them: sufficient for lists of malicious packages
 		return func(a, b string) (int, error) {
 			if a == b {
 				return 0, nil
@@ -38,7 +39,7 @@ func order(ecosystem string, semantic bool) func(a, b string) (int, error) {
 	return parsed(semantically, (*semver.Version).Compare)
 }
 
-// semantically reads semantic versions: most are strict, which is read a lot faster than what is merely like one.
+// semantically parses semantic versions. Most are strict, and strict parsing is much faster than tolerant parsing.
 func semantically(version string) (*semver.Version, error) {
 	if v, err := semver.StrictNewVersion(version); err == nil {
 		return v, nil
@@ -46,15 +47,15 @@ func semantically(version string) (*semver.Version, error) {
 	return semver.NewVersion(version)
 }
 
-// segments reads versions of any number of parts, as gem, CocoaPods, NuGet and Composer have them. NuGet and Composer
-// differ from gem in build metadata, which does not count, and in the case of letters.
+// segments parses versions of any number of parts, for gem, CocoaPods, NuGet and Composer. Unlike gem, NuGet and
+// Composer ignore build metadata and letter case.
 func segments(version string) (gem.Version, error) {
 	version, _, _ = strings.Cut(strings.ToLower(version), "+")
 	return gem.NewVersion(strings.TrimPrefix(version, "v"))
 }
 
-// parsed compares versions. It keeps the last b, so that many are compared with the same one; it is not for several
-// goroutines.
+// parsed compares versions. It caches the last parsed b, because many versions are compared with one; it is not safe
+// for concurrent use.
 func parsed[V any](parse func(string) (V, error), compare func(a, b V) int) func(a, b string) (int, error) {
 	var right V
 	text, read := "", false

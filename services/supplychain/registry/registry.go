@@ -1,4 +1,4 @@
-// Package registry knows package registries: how they may be addressed, and which kinds of credentials they take.
+// Package registry defines the URL formats and credential kinds of package registries.
 package registry
 
 import (
@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// Kind is a kind of credentials, in the words of the API.
+// Kind is a kind of credentials, as in the API.
 type Kind string
 
-// The kinds of credentials of the contract (Package manager config).
+// Kinds of credentials in the contract (Package manager config).
 const (
 	None         Kind = ""
 	Maven        Kind = "maven"
@@ -24,16 +24,16 @@ const (
 	NPM          Kind = "npm"
 )
 
-// NoEcosystem is the word for a registry of no particular ecosystem.
+// NoEcosystem is the word for a registry without an ecosystem.
 const NoEcosystem = "no_package_manager"
 
-// withCredentials lists the ecosystems whose registries take credentials.
+// withCredentials lists the ecosystems with registries that accept credentials.
 var withCredentials = []string{"maven", "npm", "pypi"}
 
-// Supported says which ecosystems take which credentials, for error texts.
+// Supported lists the credential kinds per ecosystem, for error texts.
 const Supported = "maven (maven or codeArtifact), npm (npm or codeArtifact), pypi (pypi or codeArtifact)"
 
-// Kinds lists the kinds of credentials that the registries of an ecosystem take; none for most of them.
+// Kinds lists the credential kinds of an ecosystem's registries; usually none.
 func Kinds(ecosystem string) []Kind {
 	if !slices.Contains(withCredentials, ecosystem) {
 		return nil
@@ -41,8 +41,8 @@ func Kinds(ecosystem string) []Kind {
 	return []Kind{Kind(ecosystem), CodeArtifact}
 }
 
-// CheckURL says what a URL that can be called must not have as the URL of a registry. It is shown to everybody who may
-// see the configuration, so that it must not carry credentials; for the same reason no error repeats it.
+// CheckURL rejects callable URLs that are not allowed for a registry. All readers of the configuration see the URL, so
+// it must not contain credentials, and errors never repeat it.
 func CheckURL(raw string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.RawQuery != "" || u.ForceQuery || strings.ContainsRune(raw, '#') {
@@ -51,7 +51,7 @@ func CheckURL(raw string) error {
 	return nil
 }
 
-// HostPattern checks the pattern of a malware firewall, host[:port] with an optional "*." in front (contract facts,
+// HostPattern validates the pattern of a malware firewall, host[:port] with an optional "*." prefix (contract facts,
 // 3.3), and returns it in lower case.
 func HostPattern(pattern string) (string, error) {
 	pattern = strings.ToLower(pattern)
@@ -76,7 +76,7 @@ func HostPattern(pattern string) (string, error) {
 	return pattern, nil
 }
 
-// hostName is the form of DNS names; underscores occur in practice.
+// hostName matches DNS names; underscores occur in practice.
 var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*\.?$`)
 
 func isHost(host string) bool {

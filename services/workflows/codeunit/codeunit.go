@@ -1,5 +1,5 @@
-// Package codeunit divides the files of a repository into portions that a reader with a bounded view takes one at a
-// time. It is pure: the same files give the same units.
+// Package codeunit divides the files of a repository into units for a reader with a limited context. It is
+// deterministic: the same files give the same units.
 package codeunit
 
 import (
@@ -11,24 +11,24 @@ import (
 
 // File is one text file.
 type File struct {
-	// Path is shown as it is: it must hold no line break.
+	// Path is shown unchanged. It must not contain a line break.
 	Path string
 	// Content is UTF-8 text.
 	Content []byte
 }
 
-// Unit is one portion.
+// Unit is one portion of the files.
 type Unit struct {
-	// Text is what a reader sees: for each piece of a file a line "=== path (lines 1-40 of 120)", then its lines, each
-	// after its number, as "17: return nil". No line of a file begins like the heading, because a number is before it.
+	// Text is the unit's content: for each piece of a file a heading "=== path (lines 1-40 of 120)", then its lines with
+	// their numbers, such as "17: return nil". The number prefix keeps a line from looking like a heading.
 	Text []byte
-	// Files are the paths in it, in order.
+	// Files lists the paths in the unit, in order.
 	Files []string
 }
 
-// Split divides files into units of at most size bytes. A file stays whole where it fits into a unit of its own, and is
-// cut at line ends otherwise; only a single line that is longer than size makes a larger unit. Every line is in exactly
-// one unit, in the order of paths and lines. Empty files are in none.
+// Split divides files into units of at most size bytes. A file stays whole if it fits into a unit, and is cut at line
+// ends otherwise. Only a single line longer than size makes a larger unit. Each line is in exactly one unit, in the
+// order of paths and lines. Empty files are left out.
 func Split(files []File, size int) []Unit {
 	files = slices.Clone(files)
 	slices.SortStableFunc(files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
@@ -65,7 +65,7 @@ func (s *splitter) add(path string, lines [][]byte) {
 			}
 			last++
 			if used > s.size {
-				break // one line that no unit holds
+				break // a single line that no unit can hold
 			}
 		}
 		s.write(path, lines, first, last)
@@ -97,7 +97,7 @@ func (s *splitter) close() {
 	s.unit = Unit{}
 }
 
-// linesOf divides a text at its line feeds. A last line feed begins no line.
+// linesOf splits a text at line feeds. A trailing line feed does not begin a line.
 func linesOf(content []byte) [][]byte {
 	if len(content) == 0 {
 		return nil
@@ -107,7 +107,7 @@ func linesOf(content []byte) [][]byte {
 
 func lineSize(number int, line []byte) int { return digits(number) + len(": \n") + len(line) }
 
-// headingSize is that of the longest heading that a piece of the file can have.
+// headingSize is the size of the longest heading that a piece of the file can have.
 func headingSize(path string, lines int) int {
 	return len("===  (lines - of )\n") + len(path) + 3*digits(lines)
 }

@@ -34,11 +34,11 @@ var (
 	line    = regexp.MustCompile(`(?s)^(\d+): (.*)$`)
 )
 
-// Whoever reads all units has read every line of every file once, and nothing else.
+// All units together contain each line of each file exactly once, and nothing else.
 func TestSplitKeepsEveryLineOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 400).Draw(t, "size")
-		text := rapid.StringOf(rapid.SampledFrom([]rune("ab=: (\n\n\r1é"))) // what could be taken for a heading too
+		text := rapid.StringOf(rapid.SampledFrom([]rune("ab=: (\n\n\r1é"))) // includes text that looks like a heading
 		contents := rapid.MapOfN(rapid.StringMatching(`[a-z]{1,3}(/[a-z=() ]{1,4})?`), text, 0, 8).Draw(t, "files")
 		var files []File
 		want := map[string][]string{}
@@ -66,7 +66,7 @@ func TestSplitKeepsEveryLineOnce(t *testing.T) {
 	})
 }
 
-// read takes a unit apart and returns how many lines it has.
+// read parses a unit and returns its number of lines.
 func read(t *rapid.T, unit Unit, into map[string][]string) (count int) {
 	var paths []string
 	for l := range strings.SplitSeq(strings.TrimSuffix(string(unit.Text), "\n"), "\n") {
@@ -91,7 +91,7 @@ func read(t *rapid.T, unit Unit, into map[string][]string) (count int) {
 	return count
 }
 
-// whole checks that no file is cut that a unit could hold.
+// whole checks that no file is cut if a unit could hold it.
 func whole(t *rapid.T, units []Unit, files map[string][]string, size int) {
 	parts := map[string]int{}
 	for _, unit := range units {

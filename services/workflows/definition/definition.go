@@ -20,28 +20,28 @@ const (
 	maxExpressions = 2000
 )
 
-// schemaVersion is the version of the shapes of graph and inputs (contract: workflow catalog entry).
+// schemaVersion is the schema version of graph and inputs (contract: workflow catalog entry).
 const schemaVersion = 1
 
-// Definition is a definition without a problem.
+// Definition is a valid definition.
 type Definition struct {
-	// Entry is what the catalog shows; version and enabled are the catalog's to fill in.
+	// Entry is the catalog entry. The catalog sets version and enabled.
 	Entry *workflowsv1.WorkflowCatalogEntry
-	// Plan is what runs execute.
+	// Plan is the form that runs execute.
 	Plan *storev1.WorkflowPlan
 }
 
-// Problem is one thing that is wrong in a definition.
+// Problem is one error in a definition.
 type Problem struct {
-	// Line is where, 1 for the first.
+	// Line starts at 1.
 	Line int
-	// Step is the name of the step that it is about; empty when it is about none.
+	// Step is the name of the step concerned; empty if there is none.
 	Step string
-	// Text says what was got and what is allowed, without the line and the step.
+	// Text says what was found and what is allowed, without the line and the step.
 	Text string
 }
 
-// String is the problem in one line.
+// String formats the problem as one line.
 func (p Problem) String() string {
 	if p.Step == "" {
 		return fmt.Sprintf("line %d: %s", p.Line, p.Text)
@@ -49,8 +49,8 @@ func (p Problem) String() string {
 	return fmt.Sprintf("line %d: step %s: %s", p.Line, p.Step, p.Text)
 }
 
-// Parse reads a definition. It returns either a definition that can be run, or all of its problems, by line. Kinds are
-// what steps can use.
+// Parse parses a definition. It returns either a definition that can be run, or all problems sorted by line. Steps may
+// use the given kinds.
 func Parse(source []byte, kinds step.Registry) (*Definition, []Problem) {
 	p := &parser{kinds: kinds}
 	if root := p.document(source); root != nil {
@@ -63,13 +63,13 @@ func Parse(source []byte, kinds step.Registry) (*Definition, []Problem) {
 	return &Definition{Entry: p.entry, Plan: p.plan}, nil
 }
 
-// parser reads one definition and gathers what is wrong with it.
+// parser parses one definition and collects its problems.
 type parser struct {
 	kinds    step.Registry
 	problems []Problem
-	// expanded counts the nodes that were read: aliases could make a small text as large as memory.
+	// expanded counts the nodes read: with aliases, a small text could expand to an unbounded size.
 	expanded int
-	// hints counts what nearest was asked.
+	// hints counts the calls of nearest.
 	hints int
 
 	entry  *workflowsv1.WorkflowCatalogEntry
@@ -82,7 +82,7 @@ func (p *parser) problem(line int, step, format string, args ...any) {
 	p.problems = append(p.problems, Problem{Line: line, Step: step, Text: fmt.Sprintf(format, args...)})
 }
 
-// workflow reads the whole definition.
+// workflow parses the whole definition.
 func (p *parser) workflow(root *node) {
 	fields := p.object(root, "", "a workflow", "name", "displayName", "description", "targetType", "budgetCredits", "inputs", "steps")
 	entry := &workflowsv1.WorkflowCatalogEntry{

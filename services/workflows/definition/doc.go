@@ -1,8 +1,8 @@
-// Package definition reads definitions of workflows: YAML or JSON that says what a run is given, which steps it takes
-// and in which order. Parse is the linter: it finds everything that is wrong in one pass and names the line and the
-// step; what it lets through can be run. The form is described in docs/workflows.md.
+// Package definition parses workflow definitions: YAML or JSON that declares inputs, steps and their order. Parse is
+// the linter: it reports all problems in one pass, each with its line and step. A definition without problems can be
+// run. docs/workflows.md describes the format.
 //
-// A graph is structured: every split, foreach and parallel has its own join, in which all of its branches end, and a
-// switch takes exactly one of its ways. So each step has one stack of branches that lead to it, whatever way a run
-// takes, and the order in which a run goes through the steps can be decided by looking at one step and its fork alone.
+// A graph is structured: each split, foreach and parallel has its own join, where all its branches end, and a switch
+// takes exactly one branch. So each step has one stack of enclosing branches, whichever path a run takes, and the next
+// step follows from a step and its innermost fork alone.
 package definition

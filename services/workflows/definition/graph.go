@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// branch is one branch of a fork: a split has one for each of its steps, a foreach and a parallel have one for all,
-// because these do the same.
+// branch is one branch of a fork. A split has one for each of its steps. A foreach and a parallel have one for all,
+// because their branches run the same steps.
 type branch struct{ fork, first string }
 
-// graph is the graph of the steps while it is checked. Names that lead nowhere are left out.
+// graph is the graph of the steps during validation. Links to unknown steps are left out.
 type graph struct {
 	*parser
 	byName       map[string]*parsedStep
 	predecessors map[string][]*parsedStep
-	// stacks holds the branches that lead to each step, the outermost first.
+	// stacks holds the enclosing branches of each step, outermost first.
 	stacks map[string][]branch
 	// ancestors holds the steps that come before each step.
 	ancestors map[string]map[string]bool
 }
 
-// checkGraph refuses graphs that are not structured and returns the steps in topological order, nil when there is none.
+// checkGraph rejects unstructured graphs and returns the steps in topological order; nil if there is no order.
 func (p *parser) checkGraph() []*parsedStep {
 	g := &graph{parser: p, byName: map[string]*parsedStep{}, predecessors: map[string][]*parsedStep{},
 		stacks: map[string][]branch{}, ancestors: map[string]map[string]bool{}}
@@ -38,7 +38,7 @@ func (p *parser) checkGraph() []*parsedStep {
 		return nil
 	}
 	for _, s := range order {
-		g.place(s)
+		g.setStack(s)
 	}
 	for _, s := range order {
 		g.checkReferences(s)
@@ -46,7 +46,7 @@ func (p *parser) checkGraph() []*parsedStep {
 	return order
 }
 
-// connect finds the predecessors of every step; false when a name leads nowhere.
+// connect finds the predecessors of each step; false if a link names an unknown step.
 func (g *graph) connect() bool {
 	complete := true
 	unknown := func(line int, s *parsedStep, what, name string) {
@@ -85,7 +85,7 @@ func (g *graph) names() []string {
 	return names
 }
 
-// successors are the steps that follow and exist.
+// successors returns the existing next steps.
 func (g *graph) successors(s *parsedStep) (out []*parsedStep) {
 	for _, name := range s.next {
 		if t := g.byName[name]; t != nil && t != s && !slices.Contains(out, t) {
@@ -95,8 +95,8 @@ func (g *graph) successors(s *parsedStep) (out []*parsedStep) {
 	return out
 }
 
-// checkEnds refuses all but one start and one end. Where a name leads nowhere, steps without a predecessor follow from
-// that and are not told.
+// checkEnds requires exactly one start and one end. If a link names an unknown step, steps without a predecessor are a
+// consequence and are not reported.
 func (g *graph) checkEnds(complete bool) {
 	var starts, ends []*parsedStep
 	for _, s := range g.steps {
@@ -128,7 +128,7 @@ func (g *graph) checkEnds(complete bool) {
 	}
 }
 
-// checkJoins ties every fork to a join of its own.
+// checkJoins pairs each fork with its own join.
 func (g *graph) checkJoins() {
 	forkOf := map[string]*parsedStep{}
 	for _, s := range g.steps {
@@ -154,8 +154,8 @@ func (g *graph) checkJoins() {
 	}
 }
 
-// sort orders the steps so that each comes after all that lead to it, in the order of the definition where there is a
-// choice. A cycle is a problem, and there is no order.
+// sort orders the steps topologically; ties keep the order of the definition. It reports a cycle as a problem and
+// returns nil.
 func (g *graph) sort() []*parsedStep {
 	open := map[*parsedStep]int{}
 	for _, s := range g.steps {
@@ -178,7 +178,7 @@ func (g *graph) sort() []*parsedStep {
 	return order
 }
 
-// cycle tells one cycle among steps that have no order: every one of them has a predecessor among them.
+// cycle reports one cycle among the steps left without an order. Each of them has a predecessor among them.
 func (g *graph) cycle(left map[*parsedStep]int) {
 	s := g.steps[slices.IndexFunc(g.steps, func(s *parsedStep) bool { _, is := left[s]; return is })]
 	var path []*parsedStep
@@ -204,9 +204,9 @@ func (g *graph) cycle(left map[*parsedStep]int) {
 	g.problem(first.line, first.name, "the steps form a cycle: %s", strings.Join(names, " → "))
 }
 
-// place finds the branches that lead to a step. All ways to it must come through the same ones; a join ends the
-// innermost.
-func (g *graph) place(s *parsedStep) {
+// setStack finds the enclosing branches of a step. All paths to it must have the same stack; a join closes the
+// innermost branch.
+func (g *graph) setStack(s *parsedStep) {
 	before := map[string]bool{}
 	var stack []branch
 	for i, from := range g.predecessors[s.name] {
@@ -238,7 +238,7 @@ func (g *graph) place(s *parsedStep) {
 	}
 }
 
-// pop takes the branch that a join ends off the stack of one that arrives.
+// pop removes the branch that a join closes from the stack of an arriving step.
 func (g *graph) pop(join, from *parsedStep, arriving []branch) []branch {
 	if len(arriving) == 0 {
 		g.problem(join.line, join.name, "the join is reached from %s outside of all branches", from.name)

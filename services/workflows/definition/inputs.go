@@ -16,7 +16,7 @@ type input struct {
 	schema map[string]any
 }
 
-// inputTypes are the types by their words, with the JSON Schema type of each.
+// inputTypes maps the type words of definitions to JSON Schema types.
 var inputTypes = []struct {
 	word   string
 	number workflowsv1.WorkflowInputType
@@ -156,8 +156,8 @@ func (p *parser) readDefault(in *input, n *node, what string) {
 	in.field.DefaultValue, in.schema["default"] = converted, value
 }
 
-// inputsOf makes the catalog's form of the inputs. Their JSON Schema refuses what is not declared: a misspelt input
-// would be ignored otherwise.
+// inputsOf converts inputs to the catalog's form. Their JSON Schema rejects undeclared inputs, so a misspelt name is an
+// error.
 func inputsOf(inputs []*input) *workflowsv1.WorkflowInputs {
 	properties, required := map[string]any{}, []any{}
 	out := &workflowsv1.WorkflowInputs{
@@ -174,6 +174,6 @@ func inputsOf(inputs []*input) *workflowsv1.WorkflowInputs {
 	if len(required) > 0 {
 		schema["required"] = required
 	}
-	out.JsonSchema, _ = structpb.NewStruct(schema) // it was made of JSON values alone
+	out.JsonSchema, _ = structpb.NewStruct(schema) // the schema has only JSON values
 	return out
 }

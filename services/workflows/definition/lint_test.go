@@ -8,10 +8,10 @@ import (
 	"github.com/palisade/palisade/services/workflows/definition"
 )
 
-// flow makes a definition whose steps begin in line 3, one to a line.
+// flow builds a definition whose steps begin in line 3, one per line.
 func flow(steps ...string) string { return "name: a\nsteps:\n- " + strings.Join(steps, "\n- ") + "\n" }
 
-// refused are definitions with all that is wrong in them.
+// refused lists invalid definitions with all their problems.
 var refused = []struct {
 	name, source string
 	want         []string
@@ -52,7 +52,7 @@ var refused = []struct {
 		"line 3: input x: enum does not go with the type object", "line 4: input y: enum[0] got string, want integer",
 		"line 5: input z: ui select needs an enum", "line 6: input v: ui checkbox is for the type boolean",
 	}},
-	// Steps by themselves.
+	// Single steps.
 	{"no steps", "name: a\nsteps: []", []string{"line 2: there is no step"}},
 	{"step name", flow("{name: A}"), []string{`line 3: step A: name of a step must match ^[a-z][a-z0-9_-]{0,62}$, got "A"`}},
 	{"step key", flow("{name: a, nxt: [b]}"), []string{`line 3: step a: a step has no key "nxt"; the nearest is "next"`}},
@@ -71,7 +71,7 @@ var refused = []struct {
 		"line 3: step a: matchingJoin does not go with the type linear, only with split, foreach, parallel", "foreach does not go with the type linear",
 		"numParallel does not go with the type linear", "condition does not go with the type linear", "cases does not go with the type linear",
 	}},
-	// What each type needs.
+	// Keys that each type requires.
 	{"split of one", flow("{name: a, type: split, next: [b], matchingJoin: j}", "{name: b, next: [j]}", "{name: j, type: join}"), []string{"line 3: step a: a split needs at least two steps in next, got 1"}},
 	{"split without join", flow("{name: a, type: split, next: [b, c]}", "{name: b, next: [d]}", "{name: c, next: [d]}", "{name: d}"), []string{
 		"line 3: step a: a split needs matchingJoin", "line 6: step d: it is reached through the branch a.c from c, but through the branch a.b from b",
@@ -176,7 +176,7 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// A definition whose every name is wrong takes no longer than others: anybody who may read can have one checked.
+// A definition with only unknown names is checked quickly: any reader may lint a definition.
 func TestManyUnknownNames(t *testing.T) {
 	steps := []string{"{name: first, type: switch, condition: \"1\", cases: {default: first"}
 	for i := range 700 {

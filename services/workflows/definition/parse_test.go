@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// kinds are a few kinds of steps, one of which refuses some parameters.
+// kinds are a few kinds of steps. One of them rejects some parameters.
 var kinds = step.NewRegistry(
 	step.Kind{Name: "pass"}, step.Kind{Name: "external"},
 	step.Kind{Name: "llm", Check: func(with map[string]any) error {
@@ -109,7 +109,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// JSON is YAML, with tabs and with characters that it escapes as two.
+// JSON is valid input, with tabs and surrogate pairs.
 func TestParseJSON(t *testing.T) {
 	source := "{\n\t\"name\": \"j\",\t\"description\": \"\\ud83d\\ude00 \\t\\/ \\\\u00e4 \\u00e4\\\\ud83d\",\n\t\"steps\": [\n\t\t{\"name\": \"a\", \"next\": [\"b\"]},\n\t\t{\"name\": \"b\"}]}"
 	parsed, problems := definition.Parse([]byte(source), kinds)
@@ -134,7 +134,7 @@ func TestSmallest(t *testing.T) {
 	}
 }
 
-// Blanks around a name are none of it, however it is written.
+// Blanks around a name are removed in all notations.
 func TestNamesHaveNoBlanks(t *testing.T) {
 	parsed, problems := definition.Parse([]byte("name: |\n  spaced\ninputs: [{name: ' x ', type: string}]\nsteps: [{name: ' one ', next: [two]}, {name: two}]\n"), kinds)
 	if len(problems) > 0 {
@@ -146,7 +146,7 @@ func TestNamesHaveNoBlanks(t *testing.T) {
 	}
 }
 
-// Aliases share what is written once.
+// Aliases are resolved.
 func TestAliases(t *testing.T) {
 	parsed, problems := definition.Parse([]byte("name: a\nsteps:\n- {name: one, with: &w {output: [1, two]}, next: [two]}\n- {name: two, with: *w}\n"), kinds)
 	if len(problems) > 0 {
@@ -183,7 +183,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// bomb is a text that aliases make larger than memory.
+// bomb is a small text that expands to an unbounded size through aliases.
 func bomb() string {
 	var b strings.Builder
 	b.WriteString("name: bomb\nsteps:\n- name: a\n  with:\n    x0: &x0 [1,1,1,1,1,1,1,1,1,1]\n")

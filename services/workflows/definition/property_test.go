@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/services/workflows/definition"
 )
 
-// drawn is a step of a random definition, in the form in which definitions are written.
+// drawn is a random step in the notation of definitions.
 type drawn struct {
 	Name         string            `json:"name"`
 	Type         string            `json:"type,omitempty"`
@@ -23,7 +23,7 @@ type drawn struct {
 	Cases        map[string]string `json:"cases,omitempty"`
 }
 
-// builder draws structured graphs: a chain of blocks, each of which is a step or a fork with chains in it.
+// builder generates structured graphs: a chain of blocks. A block is a step, or a fork with chains in it.
 type builder struct {
 	*rapid.T
 	steps []*drawn
@@ -35,8 +35,7 @@ func (b *builder) step(kind string) *drawn {
 	return s
 }
 
-// chain draws one to three blocks one after the other and returns the first step and the one that is still without a
-// next.
+// chain generates one to three consecutive blocks. It returns the first step and the step that still needs a next step.
 func (b *builder) chain(depth int) (first, last *drawn) {
 	for range rapid.IntRange(1, 3).Draw(b.T, "blocks") {
 		from, to := b.block(depth)
@@ -127,7 +126,7 @@ func TestStructuredGraphsAreAccepted(t *testing.T) {
 	})
 }
 
-// mutations each break a structured graph; they report whether they found something to break.
+// mutations break a structured graph in one way each; they report whether they found something to break.
 var mutations = map[string]func(t *rapid.T, steps []*drawn) ([]*drawn, bool){
 	"join becomes linear": func(t *rapid.T, steps []*drawn) ([]*drawn, bool) {
 		s, found := pick(t, steps, func(s *drawn) bool { return s.Type == "join" })
@@ -213,7 +212,7 @@ func reached(steps []*drawn, s *drawn) bool {
 	return slices.ContainsFunc(steps, func(from *drawn) bool { return slices.Contains(followers(from), s.Name) })
 }
 
-// leads reports whether a way leads from a step to another one.
+// leads reports whether a path leads from one step to another.
 func leads(steps []*drawn, from, to *drawn) bool {
 	for _, name := range followers(from) {
 		i := slices.IndexFunc(steps, func(s *drawn) bool { return s.Name == name })

@@ -7,16 +7,16 @@ import (
 	"github.com/palisade/palisade/services/workflows/expression"
 )
 
-// text is one place of a step where expressions stand.
+// text is a part of a step that may contain expressions.
 type text struct {
 	key  string
 	uses expression.Uses
 	err  error
-	// own: the step's own output can be read there, because it is evaluated after the step's work.
+	// own: the expressions may read the step's own output, because they are evaluated after the step's work.
 	own bool
 }
 
-// texts lists where a step has expressions.
+// texts lists the parts of a step that may contain expressions.
 func (s *parsedStep) texts() []text {
 	if s.expressions != nil {
 		return s.expressions
@@ -31,7 +31,7 @@ func (s *parsedStep) texts() []text {
 	return out
 }
 
-// checkTexts refuses expressions that can never be evaluated.
+// checkTexts rejects expressions that can never be evaluated.
 func (p *parser) checkTexts() {
 	for _, s := range p.steps {
 		for _, t := range s.texts() {
@@ -47,8 +47,8 @@ func (p *parser) checkTexts() {
 	}
 }
 
-// checkReferences refuses expressions that read what the step cannot see: outputs of steps that do not come before it
-// or are in branches that have ended, an item where there is none, branches outside of a join.
+// checkReferences rejects expressions that read values outside their scope: outputs of steps that do not come before or
+// are in a closed branch, an item outside a foreach, branches outside a join.
 func (g *graph) checkReferences(s *parsedStep) {
 	stack := g.stacks[s.name]
 	for _, t := range s.texts() {
@@ -78,7 +78,7 @@ func (g *graph) checkReferences(s *parsedStep) {
 	}
 }
 
-// inside reports whether a stack has the fork that gives item or index.
+// inside reports whether a stack contains the fork that provides item or index.
 func (g *graph) inside(stack []branch, name string) bool {
 	return slices.ContainsFunc(stack, func(b branch) bool {
 		kind := g.byName[b.fork].kind

@@ -17,11 +17,11 @@ import (
 // dialect is the version of JSON Schema.
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
-// validate checks a JSON-like value against a schema of ours; the error says what is wrong in one line.
+// validate checks a JSON-like value against a schema. The error is one line.
 func validate(schema map[string]any, value any) error {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
-	// No reference leads outside: a schema is never loaded from a file or the network.
+	// External references are disabled: a schema is never loaded from a file or the network.
 	compiler.UseLoader(jsonschema.SchemeURLLoader{})
 	const name = "palisade:schema"
 	if err := compiler.AddResource(name, schema); err != nil {
@@ -40,7 +40,7 @@ func validate(schema map[string]any, value any) error {
 	return nil
 }
 
-// explain describes the first violation: the place, and what is wrong there.
+// explain describes the first violation with its location.
 func explain(e *jsonschema.ValidationError) string {
 	for len(e.Causes) > 0 {
 		e = e.Causes[0]
@@ -52,8 +52,8 @@ func explain(e *jsonschema.ValidationError) string {
 	return text
 }
 
-// CheckInputs fills in the defaults of inputs that are not given and checks all of them against the JSON Schema of a
-// published version. Given values are JSON-like. The error is an apierr of INVALID_ARGUMENT that names the input.
+// CheckInputs adds the defaults of absent inputs and validates all inputs against the JSON Schema of a published
+// version. Values are JSON-like. The error is INVALID_ARGUMENT and names the input.
 func CheckInputs(in *workflowsv1.WorkflowInputs, given map[string]any) (withDefaults map[string]any, err error) {
 	withDefaults = WithDefaults(in, given)
 	if err := validate(in.GetJsonSchema().AsMap(), withDefaults); err != nil {
@@ -62,7 +62,7 @@ func CheckInputs(in *workflowsv1.WorkflowInputs, given map[string]any) (withDefa
 	return withDefaults, nil
 }
 
-// WithDefaults returns the inputs that a run gets, unchecked.
+// WithDefaults returns the given inputs with defaults added, without validation.
 func WithDefaults(in *workflowsv1.WorkflowInputs, given map[string]any) map[string]any {
 	all := map[string]any{}
 	maps.Copy(all, given)

@@ -22,7 +22,7 @@ const (
 	typeJoin     = "join"
 )
 
-// DefaultCase is the case of a switch for all values that have none of their own.
+// DefaultCase is the case of a switch for values without a case of their own.
 const DefaultCase = "default"
 
 const (
@@ -33,7 +33,7 @@ const (
 	maxParallel    = 1000
 )
 
-// parsedStep is a step as it was written.
+// parsedStep is a step as the definition has it.
 type parsedStep struct {
 	line             int
 	name             string
@@ -51,7 +51,7 @@ type parsedStep struct {
 	timeout          time.Duration
 	continueOnError  bool
 
-	at          map[string]int // lines of its keys
+	at          map[string]int // line of each key
 	expressions []text         // see texts
 }
 
@@ -60,7 +60,7 @@ type switchCase struct {
 	line        int
 }
 
-// lineOf is where a key of the step stands, or the step itself.
+// lineOf returns the line of a key of the step, or of the step if the key is absent.
 func (s *parsedStep) lineOf(key string) int {
 	if line, known := s.at[key]; known {
 		return line
@@ -68,7 +68,7 @@ func (s *parsedStep) lineOf(key string) int {
 	return s.line
 }
 
-// forks reports whether the step begins branches that its matchingJoin ends.
+// forks reports whether the step opens branches that its matching join closes.
 func (s *parsedStep) forks() bool {
 	return s.kind == typeSplit || s.kind == typeForeach || s.kind == typeParallel
 }
@@ -105,7 +105,7 @@ var stepKeys = []string{
 
 func (p *parser) readStep(n *node) *parsedStep {
 	s := &parsedStep{line: n.Line, kind: typeLinear, at: map[string]int{}}
-	if named := follow(n); named != nil { // the name comes first, so that all else can be told of the step
+	if named := follow(n); named != nil { // the name comes first, so that later problems can name the step
 		for i := 0; i+1 < len(named.Content); i += 2 {
 			if named.Content[i].Value == "name" {
 				s.name = clip(follow(named.Content[i+1]).Value)
@@ -164,7 +164,7 @@ func (p *parser) timeout(n *node, step string) time.Duration {
 	return got
 }
 
-// checkUses refuses a kind that does not exist, and parameters that the kind does not take.
+// checkUses rejects unknown kinds and parameters that the kind does not have.
 func (p *parser) checkUses(s *parsedStep) {
 	kind, known := p.kinds[s.uses]
 	if !known {
@@ -179,12 +179,12 @@ func (p *parser) checkUses(s *parsedStep) {
 	}
 }
 
-// checkStep refuses what does not go with the type of the step.
+// checkStep rejects keys that the step's type does not allow.
 func (p *parser) checkStep(s *parsedStep) {
 	for _, rule := range []struct {
 		key  string
 		set  bool
-		with []string // types that need it, and the only ones that may have it
+		with []string // types that require the key; no other type may have it
 		why  string
 	}{
 		{"matchingJoin", s.matchingJoin != "", []string{typeSplit, typeForeach, typeParallel}, "the name of the join that ends its branches"},
@@ -197,7 +197,7 @@ func (p *parser) checkStep(s *parsedStep) {
 		switch needed := slices.Contains(rule.with, s.kind); {
 		case needed && !written:
 			p.problem(s.line, s.name, "a %s needs %s: %s", s.kind, rule.key, rule.why)
-		case needed && !rule.set && rule.key != "numParallel": // a bad number has been told
+		case needed && !rule.set && rule.key != "numParallel": // an invalid number is already reported
 			p.problem(s.lineOf(rule.key), s.name, "%s is empty: want %s", rule.key, rule.why)
 		case !needed && rule.set:
 			p.problem(s.lineOf(rule.key), s.name, "%s does not go with the type %s, only with %s", rule.key, s.kind, strings.Join(rule.with, ", "))
@@ -212,7 +212,7 @@ func (p *parser) checkStep(s *parsedStep) {
 	p.checkNext(s)
 }
 
-// checkCases makes the next of a switch from its cases.
+// checkCases derives the next steps of a switch from its cases.
 func (p *parser) checkCases(s *parsedStep) {
 	var targets []string
 	hasDefault := false
@@ -254,10 +254,10 @@ func (p *parser) checkNext(s *parsedStep) {
 	}
 }
 
-// planned is what runs execute.
+// planned converts the step to the form that runs execute.
 func (s *parsedStep) planned() *storev1.PlannedStep {
 	with, err := json.Marshal(s.with)
-	if err != nil { // it was made of JSON values alone
+	if err != nil { // the value has only JSON values
 		panic(fmt.Sprintf("parameters of step %s: %v", s.name, err))
 	}
 	out := &storev1.PlannedStep{
@@ -280,7 +280,7 @@ func (s *parsedStep) planned() *storev1.PlannedStep {
 	return out
 }
 
-// graphOf makes the catalog's form of the steps.
+// graphOf converts the steps to the catalog's form.
 func graphOf(order []*parsedStep) *workflowsv1.WorkflowGraph {
 	graph := &workflowsv1.WorkflowGraph{
 		SchemaVersion: schemaVersion, StartStep: order[0].name, EndStep: order[len(order)-1].name,

@@ -24,7 +24,7 @@ const (
 	maxDepth = 50
 )
 
-// document parses the text and returns its one value.
+// document parses the source and returns its single document.
 func (p *parser) document(source []byte) *node {
 	switch {
 	case len(source) > MaxSource:
@@ -72,8 +72,8 @@ func (p *parser) syntax(err error) {
 	p.problem(line, "", "this is no YAML: %s", strings.Join(strings.Fields(text), " "))
 }
 
-// yamlOf makes valid JSON readable for the YAML library without moving a line: it takes no tabs between values, and not
-// all of the escapes.
+// yamlOf rewrites valid JSON for the YAML library without changing line numbers: the library rejects tabs between
+// values and some escapes.
 func yamlOf(source []byte) []byte {
 	out, inText := make([]byte, 0, len(source)), false
 	for i := 0; i < len(source); i++ {
@@ -92,7 +92,7 @@ func yamlOf(source []byte) []byte {
 	return out
 }
 
-// unescape returns the escape that a text begins with in a form that YAML knows, and how long it is.
+// unescape returns the first escape of text in a form that YAML accepts, and the escape's length.
 func unescape(text []byte) (escaped []byte, length int) {
 	switch {
 	case text[1] == '/':
@@ -100,7 +100,7 @@ func unescape(text []byte) (escaped []byte, length int) {
 	case text[1] != 'u':
 		return text[:2], 2
 	}
-	if len(text) >= 12 && text[6] == '\\' && text[7] == 'u' { // perhaps a character that is escaped as two
+	if len(text) >= 12 && text[6] == '\\' && text[7] == 'u' { // possibly a surrogate pair
 		var decoded string
 		if json.Unmarshal(slices.Concat([]byte{'"'}, text[:12], []byte{'"'}), &decoded) == nil && utf8.RuneCountInString(decoded) == 1 {
 			return []byte(decoded), 12
@@ -108,12 +108,12 @@ func unescape(text []byte) (escaped []byte, length int) {
 	}
 	var decoded string
 	if json.Unmarshal(slices.Concat([]byte{'"'}, text[:6], []byte{'"'}), &decoded) == nil && decoded == "\ufffd" {
-		return []byte(decoded), 6 // half of such a pair
+		return []byte(decoded), 6 // half of a surrogate pair
 	}
 	return text[:6], 6
 }
 
-// follow returns what an alias stands for.
+// follow resolves an alias.
 func follow(n *node) *node {
 	for n != nil && n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -123,7 +123,7 @@ func follow(n *node) *node {
 
 func isNull(n *node) bool { return n == nil || n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// object reads a mapping and refuses keys that are not known or come twice. Null counts as empty.
+// object reads a mapping and rejects unknown and duplicate keys. Null counts as empty.
 func (p *parser) object(n *node, step, what string, known ...string) map[string]*node {
 	fields := map[string]*node{}
 	p.members(n, step, what, func(key, value *node) {
@@ -139,7 +139,7 @@ func (p *parser) object(n *node, step, what string, known ...string) map[string]
 // members calls fn for each member of a mapping.
 func (p *parser) members(n *node, step, what string, fn func(key, value *node)) {
 	n = follow(n)
-	if isNull(n) || !p.spend(n) {
+	if isNull(n) || !p.countNode(n) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
@@ -166,7 +166,7 @@ func (p *parser) members(n *node, step, what string, fn func(key, value *node)) 
 // items returns the items of a list. Null counts as empty.
 func (p *parser) items(n *node, step, what string) []*node {
 	n = follow(n)
-	if isNull(n) || !p.spend(n) {
+	if isNull(n) || !p.countNode(n) {
 		return nil
 	}
 	if n.Kind != yaml.SequenceNode {
@@ -180,8 +180,8 @@ func (p *parser) items(n *node, step, what string) []*node {
 	return out
 }
 
-// spend counts a node and its direct children; false when there are too many.
-func (p *parser) spend(n *node) bool {
+// countNode counts a node and its direct children against the limit; false if the limit is exceeded.
+func (p *parser) countNode(n *node) bool {
 	before := p.expanded
 	if p.expanded += 1 + len(n.Content); p.expanded <= maxNodes {
 		return true
@@ -192,7 +192,7 @@ func (p *parser) spend(n *node) bool {
 	return false
 }
 
-// text reads a text; numbers and booleans count as the text that they are written as.
+// text reads a string. Numbers and booleans are read as they are written.
 func (p *parser) text(n *node, step, what string, most int) string {
 	if isNull(n) {
 		return ""
@@ -209,7 +209,7 @@ func (p *parser) text(n *node, step, what string, most int) string {
 	return text
 }
 
-// word reads one of a few words.
+// word reads an enum word.
 func (p *parser) word(n *node, step, what, absent string, allowed ...string) string {
 	got := p.text(n, step, what, MaxSource)
 	if got == "" {
@@ -237,7 +237,7 @@ func (p *parser) name(n *node, line int, step, what string) string {
 	return got
 }
 
-// number reads a number between two bounds; 0 when it is not given.
+// number reads a number between two bounds; 0 if absent.
 func (p *parser) number(n *node, step, what string, least, most float64) float64 {
 	if isNull(n) {
 		return 0
@@ -250,7 +250,7 @@ func (p *parser) number(n *node, step, what string, least, most float64) float64
 	return got
 }
 
-// integer is number without a fraction.
+// integer is number for integers.
 func (p *parser) integer(n *node, step, what string, least, most int32) int32 {
 	if isNull(n) {
 		return 0
@@ -274,7 +274,7 @@ func (p *parser) boolean(n *node, step, what string) bool {
 	return got
 }
 
-// value reads any value as encoding/json would give it.
+// value decodes any value to the types that encoding/json uses.
 func (p *parser) value(n *node, step string) any { return p.valueAt(n, step, 0) }
 
 func (p *parser) valueAt(n *node, step string, depth int) any {
@@ -334,11 +334,11 @@ func kindOf(n *node) string {
 	return fmt.Sprintf("%q", clip(n.Value))
 }
 
-// maxHints is how often a definition is told what it may have meant: finding that out takes long where there are many
+// maxHints is the maximum number of "did you mean" hints in one definition. A hint is expensive if there are many
 // steps.
 const maxHints = 30
 
-// nearest says which candidate has the smallest edit distance to name.
+// nearest returns the candidate with the smallest edit distance to name.
 func (p *parser) nearest(name string, candidates []string) string {
 	if p.hints++; p.hints > maxHints {
 		return ""
@@ -353,7 +353,7 @@ func (p *parser) nearest(name string, candidates []string) string {
 	return fmt.Sprintf("; the nearest is %q", best)
 }
 
-// clip shortens what is repeated in a problem.
+// clip shortens text that a problem quotes.
 func clip(text string) string {
 	const most = 80
 	if runes := []rune(text); len(runes) > most {

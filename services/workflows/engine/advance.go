@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/services/workflows/schedule"
 )
 
-// Begin makes the first task of a run that was just written, in its transaction.
+// Begin creates the first task of a new run, in the run's transaction.
 func (e *Engine) Begin(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, run *ent.WorkflowRun) error {
 	p, err := e.program(ctx, run.VersionID)
 	if err != nil {
@@ -27,12 +27,12 @@ func (e *Engine) Begin(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, run *e
 	if err := e.ready(p); err != nil {
 		return err
 	}
-	w := &writing{engine: e, tx: tx, queue: queueOf(ctx, queue), held: &held{program: p}, run: run}
+	w := &transition{engine: e, tx: tx, queue: queueOf(ctx, queue), leasedAttempt: &leasedAttempt{program: p}, run: run}
 	return w.begin(ctx, []newTask{{step: p.graph.Start()}})
 }
 
-// Needs is how many tasks a run of a version has at least: what a new run begins to plan with. More than is allowed is
-// an error.
+// Needs is the minimum number of tasks of a run of a version: the initial plan of a new run. It is an error if that
+// exceeds the limit.
 func (e *Engine) Needs(ctx context.Context, versionID int64) (int64, error) {
 	p, err := e.program(ctx, versionID)
 	if err != nil {
@@ -46,7 +46,7 @@ func (e *Engine) Needs(ctx context.Context, versionID int64) (int64, error) {
 	return needs, nil
 }
 
-// ready refuses a plan with steps that cannot be done on this server.
+// ready rejects a plan with steps that this server cannot run.
 func (e *Engine) ready(p *program) error {
 	for _, name := range p.graph.Names() {
 		if kind := e.kinds[p.graph.Step(name).GetUses()]; kind.Ready != nil {
@@ -58,7 +58,7 @@ func (e *Engine) ready(p *program) error {
 	return nil
 }
 
-// Budget is what a run of a version may cost when nobody says, in credits; 0 is no bound.
+// Budget is the default budget for a run of a version, in credits; 0 is unlimited.
 func (e *Engine) Budget(ctx context.Context, versionID int64) (float64, error) {
 	p, err := e.program(ctx, versionID)
 	if err != nil {
@@ -67,7 +67,7 @@ func (e *Engine) Budget(ctx context.Context, versionID int64) (float64, error) {
 	return p.budget, nil
 }
 
-// newTask is a task that begins.
+// newTask is a task to be created.
 type newTask struct {
 	step, path string
 	forkID     int64
@@ -75,8 +75,8 @@ type newTask struct {
 	preview    string
 }
 
-// advance makes what follows the task that was done.
-func (w *writing) advance(ctx context.Context, done outcome) error {
+// advance creates the tasks that follow a completed task.
+func (w *transition) advance(ctx context.Context, done outcome) error {
 	ended := schedule.Ended{Step: w.task.Step, Path: w.task.Path, Items: len(done.items), Value: done.value}
 	var err error
 	var fork *ent.WorkflowFork
@@ -89,7 +89,7 @@ func (w *writing) advance(ctx context.Context, done outcome) error {
 		}
 	}
 	if w.graph.Begins(ended.Step, ended.Fork) {
-		if ended.Room, err = w.room(ctx); err != nil {
+		if ended.Room, err = w.capacity(ctx); err != nil {
 			return err
 		}
 	}
@@ -119,21 +119,21 @@ func (w *writing) advance(ctx context.Context, done outcome) error {
 		}
 		opened = row.ID
 	}
-	tasks, err := w.follow(ctx, moves.Start, fork, opened, done)
+	tasks, err := w.prepareTasks(ctx, moves.Start, fork, opened, done)
 	if err != nil {
 		return err
 	}
 	return w.begin(ctx, tasks)
 }
 
-// room is how many more attempts of the run may wait or run. The one that ended does neither any more.
-func (w *writing) room(ctx context.Context) (int, error) {
+// capacity is how many more attempts of the run may wait or run. The attempt that just ended no longer counts.
+func (w *transition) capacity(ctx context.Context) (int, error) {
 	active, err := w.tx.WorkflowAttempt.Query().Where(activeOf(w.run.ID)...).Limit(schedule.MaxActive).IDs(ctx)
 	return schedule.MaxActive - len(active), err
 }
 
-// plan adds what the run needs now to what was known before; a text says why that is too much.
-func (w *writing) plan(ctx context.Context, moves schedule.Moves) (tooMany string, err error) {
+// plan adds the newly required tasks to the run's plan. tooMany is the reason if that exceeds the limit.
+func (w *transition) plan(ctx context.Context, moves schedule.Moves) (tooMany string, err error) {
 	if moves.Needs == 0 {
 		return "", nil
 	}
@@ -149,13 +149,13 @@ func (w *writing) plan(ctx context.Context, moves schedule.Moves) (tooMany strin
 		w.label(), what, moves.Needs, needs, w.engine.maxTasks)), nil
 }
 
-// activeOf are the conditions for the attempts of a run that have not ended, as in their index.
+// activeOf selects the attempts of a run that have not ended, in the form of their index.
 func activeOf(runID int64) []predicate.WorkflowAttempt {
 	return []predicate.WorkflowAttempt{workflowattempt.RunID(runID), workflowattempt.FinishedAtIsNil()}
 }
 
-// follow places the tasks that begin.
-func (w *writing) follow(ctx context.Context, starts []schedule.Start, fork *ent.WorkflowFork, opened int64, done outcome) ([]newTask, error) {
+// prepareTasks prepares the tasks that begin: path, fork, predecessors and preview.
+func (w *transition) prepareTasks(ctx context.Context, starts []schedule.Start, fork *ent.WorkflowFork, opened int64, done outcome) ([]newTask, error) {
 	tasks := make([]newTask, 0, len(starts))
 	for _, s := range starts {
 		task := newTask{step: s.Step, path: s.Path, forkID: w.task.ForkID, upstream: []int64{w.task.ID}}
@@ -168,7 +168,7 @@ func (w *writing) follow(ctx context.Context, starts []schedule.Start, fork *ent
 		case s.Level == schedule.Outer:
 			var err error
 			task.forkID = fork.ParentID
-			if task.upstream, err = w.arrived(ctx, fork); err != nil {
+			if task.upstream, err = w.branchEnds(ctx, fork); err != nil {
 				return nil, err
 			}
 		case s.Path != w.task.Path: // another branch of the same fork
@@ -176,11 +176,11 @@ func (w *writing) follow(ctx context.Context, starts []schedule.Start, fork *ent
 		}
 		tasks = append(tasks, task)
 	}
-	return tasks, w.previewPortion(ctx, tasks, fork)
+	return tasks, w.addPreviews(ctx, tasks, fork)
 }
 
-// previewPortion shows the items of branches that begin long after their foreach has ended.
-func (w *writing) previewPortion(ctx context.Context, tasks []newTask, fork *ent.WorkflowFork) error {
+// addPreviews fills in the item previews of branches that begin long after their foreach ended.
+func (w *transition) addPreviews(ctx context.Context, tasks []newTask, fork *ent.WorkflowFork) error {
 	if len(tasks) == 0 || tasks[0].forkID != w.task.ForkID || tasks[0].path == w.task.Path || w.graph.Step(fork.Step).GetType() != schedule.Foreach {
 		return nil
 	}
@@ -195,8 +195,9 @@ func (w *writing) previewPortion(ctx context.Context, tasks []newTask, fork *ent
 	return nil
 }
 
-// arrived are the tasks that a join follows: the last of each branch. They are read once for each fork, when it ends.
-func (w *writing) arrived(ctx context.Context, fork *ent.WorkflowFork) ([]int64, error) {
+// branchEnds returns the predecessors of a join: the last task of each branch. They are read once per fork, when it
+// ends.
+func (w *transition) branchEnds(ctx context.Context, fork *ent.WorkflowFork) ([]int64, error) {
 	before := w.graph.Before(fork.JoinStep)
 	ids, err := w.tx.WorkflowTask.Query().Where(
 		workflowtask.ForkID(fork.ID), store.OneOf(workflowtask.FieldStep, before), workflowtask.StatusIn(Succeeded, Failed, Error),
@@ -208,7 +209,7 @@ func (w *writing) arrived(ctx context.Context, fork *ent.WorkflowFork) ([]int64,
 }
 
 // begin writes tasks with their first attempts.
-func (w *writing) begin(ctx context.Context, tasks []newTask) error {
+func (w *transition) begin(ctx context.Context, tasks []newTask) error {
 	for chunk := range slices.Chunk(tasks, 100) {
 		creates := make([]*ent.WorkflowTaskCreate, len(chunk))
 		for i, t := range chunk {
@@ -227,14 +228,14 @@ func (w *writing) begin(ctx context.Context, tasks []newTask) error {
 	return nil
 }
 
-// external reports whether an internal service does a step.
-func (w *writing) external(name string) bool {
+// external reports whether an internal service runs a step.
+func (w *transition) external(name string) bool {
 	kind, known := w.engine.kinds[kindName(w.graph.Step(name))]
 	return known && kind.Run == nil
 }
 
-// attempts writes the attempt of an index of each task, to be made after a wait.
-func (w *writing) attempts(ctx context.Context, wait time.Duration, index int32, tasks ...*ent.WorkflowTask) error {
+// attempts creates an attempt with the given index for each task, due after wait.
+func (w *transition) attempts(ctx context.Context, wait time.Duration, index int32, tasks ...*ent.WorkflowTask) error {
 	due := time.Now().Add(wait)
 	creates := make([]*ent.WorkflowAttemptCreate, len(tasks))
 	for i, t := range tasks {
@@ -260,9 +261,9 @@ func (w *writing) attempts(ctx context.Context, wait time.Duration, index int32,
 	return nil
 }
 
-// priority lets joins, and the step right after each, go before what begins more work: a run that is stopped in the
-// middle of a wide foreach has then brought the results of the branches that it paid for.
-func (w *writing) priority(name string) int {
+// priority runs joins, and the step right after each join, before steps that begin more work. A run that is stopped in
+// the middle of a wide foreach then has the results of the branches that it paid for.
+func (w *transition) priority(name string) int {
 	gathers := func(name string) bool { return w.graph.Step(name).GetType() == schedule.Join }
 	if gathers(name) || slices.ContainsFunc(w.graph.Before(name), gathers) {
 		return river.PriorityDefault

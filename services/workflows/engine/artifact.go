@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// outputName is the artifact that holds what other steps see of a task.
+	// outputName is the artifact that holds a task's output for other steps.
 	outputName = "output"
-	// itemsPerArtifact is how many items of the list of a foreach are one artifact: a task reads the one with its own.
+	// itemsPerArtifact is the number of foreach items in one artifact. A task reads only the artifact with its item.
 	itemsPerArtifact = 50
-	// itemsPrefix begins their names; the names of other artifacts have no colon.
+	// itemsPrefix is the name prefix of these artifacts. Names of other artifacts contain no colon.
 	itemsPrefix = "items:"
 	// previewRunes is how much of an item the graph shows.
 	previewRunes = 120
@@ -55,7 +55,7 @@ func decompress(content []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// packed is an artifact that is ready to be stored.
+// packed is an artifact ready to be stored.
 type packed struct {
 	name    string
 	size    int64
@@ -66,7 +66,7 @@ func pack(name string, content []byte) packed {
 	return packed{name: name, size: int64(len(content)), content: compress(content)}
 }
 
-// packItems makes the artifacts of the list of a foreach.
+// packItems creates the artifacts for the list of a foreach.
 func packItems(items []json.RawMessage) ([]packed, error) {
 	var out []packed
 	for chunk := range slices.Chunk(items, itemsPerArtifact) {
@@ -79,7 +79,7 @@ func packItems(items []json.RawMessage) ([]packed, error) {
 	return out, nil
 }
 
-// storeArtifacts writes artifacts of a task; those of the same names are replaced.
+// storeArtifacts writes artifacts of a task and replaces existing ones with the same name.
 func storeArtifacts(ctx context.Context, tx *ent.Tx, runID, taskID int64, artifacts []packed) error {
 	if len(artifacts) == 0 {
 		return nil
@@ -105,7 +105,7 @@ func storeArtifacts(ctx context.Context, tx *ent.Tx, runID, taskID int64, artifa
 	return nil
 }
 
-// readArtifact reads what a task of a run left.
+// readArtifact reads an artifact of a task of the run.
 func readArtifact(ctx context.Context, db *ent.Client, runID, taskID int64, name string) ([]byte, error) {
 	row, err := db.WorkflowArtifact.Query().Where(workflowartifact.TaskID(taskID), workflowartifact.Name(name), workflowartifact.RunID(runID)).Only(ctx)
 	if ent.IsNotFound(err) {
@@ -117,8 +117,7 @@ func readArtifact(ctx context.Context, db *ent.Client, runID, taskID int64, name
 	return decompress(row.Content)
 }
 
-// outputs reads the outputs of tasks, of which together at most limit bytes may be there. Tasks without one are left
-// out.
+// outputs reads the outputs of tasks. More than limit bytes in total is an error. Tasks without an output are left out.
 func outputs(ctx context.Context, db *ent.Client, taskIDs []int64, limit int64) (map[int64]any, error) {
 	if len(taskIDs) == 0 {
 		return nil, nil
@@ -154,7 +153,7 @@ func outputs(ctx context.Context, db *ent.Client, taskIDs []int64, limit int64) 
 	return values, nil
 }
 
-// itemsOf reads items of the list of a foreach task, from one index to another, which is not included.
+// itemsOf reads the items [from, to) of the list of a foreach task.
 func itemsOf(ctx context.Context, db *ent.Client, runID, taskID int64, from, to int) ([]json.RawMessage, error) {
 	var items []json.RawMessage
 	for chunk := from / itemsPerArtifact; chunk*itemsPerArtifact < to; chunk++ {

@@ -19,26 +19,26 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// Why the context of a step ends before the step does.
+// Causes for which the context of a step ends before the step does.
 var (
 	errTimeOut = errors.New("the time of the step is up")
 	errLost    = errors.New("the attempt is not this worker's any more")
 	errPanic   = errors.New("the step failed inside")
 )
 
-// errUnread is no failure of the step: it was not asked, or what it brought could not be gone on with yet.
-var errUnread = errors.New("the server could not read what the step needs")
+// errTransient is not a failure of the step: the step did not run, or its result could not be processed yet.
+var errTransient = errors.New("the server could not read what the step needs")
 
-// unread marks the errors of the database.
-func unread(err error) error {
+// transient marks database errors.
+func transient(err error) error {
 	if err == nil || step.IsPermanent(err) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", errUnread, err)
+	return fmt.Errorf("%w: %w", errTransient, err)
 }
 
-// held is an attempt that a worker has taken.
-type held struct {
+// leasedAttempt is an attempt that a worker has taken under a lease.
+type leasedAttempt struct {
 	*program
 	reads   reads
 	run     *ent.WorkflowRun
@@ -51,9 +51,9 @@ type held struct {
 	until, deadline time.Time
 }
 
-// attempt makes one attempt; an error leaves it to the queue to come back.
+// attempt runs one attempt. After an error the queue retries the job.
 func (e *Engine) attempt(ctx context.Context, id int64) error {
-	h, err := e.take(ctx, id, e.node+"/"+rand.Text(), lease)
+	h, err := e.acquire(ctx, id, e.node+"/"+rand.Text(), lease)
 	if err != nil || h == nil {
 		return err
 	}
@@ -62,12 +62,12 @@ func (e *Engine) attempt(ctx context.Context, id int64) error {
 	if done.dropped {
 		e.log.InfoContext(ctx, "a workflow attempt was not this worker's any more, its result is dropped", "attempt", h.attempt.ID)
 	}
-	return e.settleSurely(ctx, h, done)
+	return e.settleWithRetry(ctx, h, done)
 }
 
-// settleSurely ends the attempt also while the server stops and when the database is busy for a moment. Of one that is
-// not the worker's any more only the cost is counted.
-func (e *Engine) settleSurely(ctx context.Context, h *held, done outcome) error {
+// settleWithRetry ends the attempt even while the server stops or the database is briefly busy. If the worker has lost
+// the attempt, only the cost is counted.
+func (e *Engine) settleWithRetry(ctx context.Context, h *leasedAttempt, done outcome) error {
 	const tries, patience, pause = 3, 4 * time.Second, time.Second
 	for try := 1; ; try++ {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(try)*patience)
@@ -90,8 +90,8 @@ func (e *Engine) settleSurely(ctx context.Context, h *held, done outcome) error 
 	}
 }
 
-// take makes an attempt this worker's, for a lease. It returns nil when the attempt is not waiting any more.
-func (e *Engine) take(ctx context.Context, id int64, worker string, lease time.Duration) (*held, error) {
+// acquire takes the lease of an attempt for this worker. It returns nil if the attempt is no longer waiting.
+func (e *Engine) acquire(ctx context.Context, id int64, worker string, lease time.Duration) (*leasedAttempt, error) {
 	attempt, err := e.store.Reader.WorkflowAttempt.Get(ctx, id)
 	if ent.IsNotFound(err) || err == nil && attempt.Status != Pending {
 		return nil, nil
@@ -103,7 +103,7 @@ func (e *Engine) take(ctx context.Context, id int64, worker string, lease time.D
 	if err != nil {
 		return nil, err
 	}
-	h, err := e.hold(ctx, run, attempt, worker)
+	h, err := e.load(ctx, run, attempt, worker)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (e *Engine) take(ctx context.Context, id int64, worker string, lease time.D
 		if h.run, err = change.Save(ctx); err != nil {
 			return err
 		}
-		if attempt.Index > 0 { // what an attempt before it has left is not its own
+		if attempt.Index > 0 { // discard artifacts of earlier attempts
 			if _, err := tx.WorkflowArtifact.Delete().Where(workflowartifact.TaskID(attempt.TaskID)).Exec(ctx); err != nil {
 				return err
 			}
@@ -147,8 +147,8 @@ func (e *Engine) take(ctx context.Context, id int64, worker string, lease time.D
 	return h, nil
 }
 
-// hold gathers what an attempt is about.
-func (e *Engine) hold(ctx context.Context, run *ent.WorkflowRun, attempt *ent.WorkflowAttempt, worker string) (*held, error) {
+// load loads the data that an attempt needs.
+func (e *Engine) load(ctx context.Context, run *ent.WorkflowRun, attempt *ent.WorkflowAttempt, worker string) (*leasedAttempt, error) {
 	p, err := e.program(ctx, run.VersionID)
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (e *Engine) hold(ctx context.Context, run *ent.WorkflowRun, attempt *ent.Wo
 	if s == nil {
 		return nil, fmt.Errorf("the plan of run %d has no step %s", run.ID, attempt.Step)
 	}
-	h := &held{
+	h := &leasedAttempt{
 		program: p, reads: p.reads[s.GetName()], run: run, task: task, attempt: attempt, step: s, kind: e.kinds[kindName(s)], worker: worker,
 	}
 	if attempt.Deadline != nil {
@@ -170,7 +170,7 @@ func (e *Engine) hold(ctx context.Context, run *ent.WorkflowRun, attempt *ent.Wo
 	return h, nil
 }
 
-// kindName is what a step does; one that only shapes the graph passes.
+// kindName returns the step's kind. Steps that only shape the graph use pass.
 func kindName(s *storev1.PlannedStep) string {
 	if s.GetUses() == "" {
 		return "pass"
@@ -185,8 +185,8 @@ func timeout(s *storev1.PlannedStep) time.Duration {
 	return defaultTimeout
 }
 
-// leaseEnd is when a lease is over: soon after the deadline at the latest, so that a step that does not heed its
-// time-out holds nobody up.
+// leaseEnd returns the expiry of a lease. It is shortly after the deadline at the latest, so that a step that ignores
+// its timeout does not block the task.
 func leaseEnd(now time.Time, lease time.Duration, deadline time.Time) int64 {
 	end := now.Add(lease)
 	if last := deadline.Add(grace); end.After(last) {
@@ -195,16 +195,16 @@ func leaseEnd(now time.Time, lease time.Duration, deadline time.Time) int64 {
 	return store.Micros(end)
 }
 
-// perform does the step under a context that ends with its time, with the lease and with the run.
-func (e *Engine) perform(ctx context.Context, h *held) outcome {
-	kept, release := e.keep(ctx, h)
+// perform runs the step under a context that ends with the step's timeout, the lease or the run.
+func (e *Engine) perform(ctx context.Context, h *leasedAttempt) outcome {
+	kept, release := e.keepLease(ctx, h)
 	defer release()
 	result, err := e.work(kept, h)
 	switch cause := context.Cause(kept); {
 	case errors.Is(cause, errLost):
 		return outcome{dropped: true, result: step.Result{CostUSD: result.CostUSD}}
 	case err == nil:
-		// What was done counts, also when the server stops just now.
+		// A finished result counts even if the server is stopping.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), heartbeat)
 		defer cancel()
 		done, err := e.conclude(ctx, h, result)
@@ -226,8 +226,8 @@ func timedOut(s *storev1.PlannedStep) string {
 	return fmt.Sprintf("the step took longer than its time-out of %s", timeout(s))
 }
 
-// work evaluates the parameters and runs the step. A step that panics must not take the server with it.
-func (e *Engine) work(ctx context.Context, h *held) (result step.Result, err error) {
+// work evaluates the parameters and runs the step. It recovers panics, so that a step cannot crash the server.
+func (e *Engine) work(ctx context.Context, h *leasedAttempt) (result step.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			e.log.ErrorContext(ctx, "a workflow step panicked", "kind", h.step.GetUses(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -241,14 +241,14 @@ func (e *Engine) work(ctx context.Context, h *held) (result step.Result, err err
 	return h.kind.Run(ctx, call)
 }
 
-// call is what the step is told.
-func (e *Engine) call(ctx context.Context, h *held) (step.Call, error) {
+// call builds the step's input.
+func (e *Engine) call(ctx context.Context, h *leasedAttempt) (step.Call, error) {
 	if h.kind.Name == "" {
 		return step.Call{}, step.Permanent("this server has no step kind %q", h.step.GetUses())
 	}
 	scope, err := e.scope(ctx, h)
 	if err != nil {
-		return step.Call{}, unread(err)
+		return step.Call{}, transient(err)
 	}
 	with, err := render(h.step, scope)
 	if err != nil {
@@ -269,9 +269,9 @@ func (e *Engine) call(ctx context.Context, h *held) (step.Call, error) {
 	}, nil
 }
 
-// keep holds the lease of an attempt until release is called. The context that it returns ends when the step's time is
-// up, and when the attempt is not this worker's any more: the run has ended, or the lease was lost.
-func (e *Engine) keep(parent context.Context, h *held) (_ context.Context, release func()) {
+// keepLease renews the lease of an attempt until release is called. The returned context ends at the step's timeout,
+// and when the worker loses the attempt because the run ended or the lease expired.
+func (e *Engine) keepLease(parent context.Context, h *leasedAttempt) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	ctx, stop := context.WithDeadlineCause(ctx, h.deadline, errTimeOut)
 	gone := make(chan struct{})
@@ -285,7 +285,7 @@ func (e *Engine) keep(parent context.Context, h *held) (_ context.Context, relea
 			case <-ctx.Done():
 				return
 			case now := <-ticker.C:
-				mine, err := e.beat(ctx, h, now, now.After(next))
+				mine, err := e.checkLease(ctx, h, now, now.After(next))
 				switch {
 				case err == nil && !mine, err != nil && now.After(until):
 					cancel(errLost)
@@ -302,12 +302,12 @@ func (e *Engine) keep(parent context.Context, h *held) (_ context.Context, relea
 	}
 }
 
-// beat asks whether an attempt is still its worker's, and extends the lease when that is due.
-func (e *Engine) beat(ctx context.Context, h *held, now time.Time, extend bool) (mine bool, err error) {
+// checkLease checks whether a worker still owns its attempt, and renews the lease if that is due.
+func (e *Engine) checkLease(ctx context.Context, h *leasedAttempt, now time.Time, extend bool) (mine bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeat)
 	defer cancel()
 	if !extend {
-		return e.store.Reader.WorkflowAttempt.Query().Where(ofWorker(h.attempt.ID, h.worker)...).Exist(ctx)
+		return e.store.Reader.WorkflowAttempt.Query().Where(runningUnder(h.attempt.ID, h.worker)...).Exist(ctx)
 	}
 	return e.extend(ctx, h.attempt.ID, h.worker, leaseEnd(now, lease, h.deadline))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/workflows/schedule"
 )
 
-// nested is a foreach in a foreach whose innermost step is of a kind.
+// nested is a foreach in a foreach with an innermost step of the given kind.
 func nested(outer, inner int, uses string) string {
 	return workflow(fmt.Sprintf(`
   - {name: rows, type: foreach, foreach: "lists.range(%d)", next: [columns], matchingJoin: all}
@@ -28,8 +28,8 @@ func nested(outer, inner int, uses string) string {
 `, outer, inner, uses, uses))
 }
 
-// active is how many attempts of a run wait or run, waiting how many of its jobs have not begun, and queued how many
-// have not ended.
+// active counts attempts of a run that wait or run, waiting its jobs that have not begun, and queued its jobs that have
+// not ended.
 func (f *fixture) active(run *ent.WorkflowRun) int {
 	f.t.Helper()
 	return f.store.Reader.WorkflowAttempt.Query().Where(workflowattempt.RunID(run.ID), workflowattempt.StatusIn(Pending, Running)).CountX(f.ctx)
@@ -70,7 +70,7 @@ func (f *fixture) cancel(run *ent.WorkflowRun) {
 	}
 }
 
-// However forks are nested, a run has a bounded number of attempts that wait or run, and gets to its end.
+// With nested forks of any depth, a run has a bounded number of open attempts, and completes.
 func TestActiveAttemptsAreBounded(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		run := f.run(nested(testrun.Size(20, 60), 40, "external"), 0)
@@ -102,7 +102,7 @@ func TestActiveAttemptsAreBounded(t *testing.T) {
 	})
 }
 
-// A run that needs too many tasks fails when that is known, before it has made them.
+// A run that needs too many tasks fails as soon as that is known, before the tasks are created.
 func TestRunThatNeedsTooManyTasks(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		const cube = `
@@ -142,7 +142,7 @@ func TestRunThatNeedsTooManyTasks(t *testing.T) {
 	})
 }
 
-// What no run can do is refused before one begins.
+// A workflow that always needs too many tasks is rejected before a run begins.
 func TestWorkflowThatNeedsTooManyTasks(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		_, err := f.tryRun(workflow(`
@@ -158,11 +158,11 @@ func TestWorkflowThatNeedsTooManyTasks(t *testing.T) {
 	})
 }
 
-// Nothing of a run that was cancelled stays in the queue, and nothing comes back: not what waits, nor what waits for
-// its time, nor what a worker took that has died.
+// A canceled run leaves no jobs in the queue, and none come back: waiting attempts, attempts in backoff, and attempts
+// of a dead worker.
 func TestCancelEmptiesTheQueue(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
-		if err := f.stop(patience); err != nil {
+		if err := f.stop(testTimeout); err != nil {
 			t.Fatal(err)
 		}
 		lost, run := f.run(workflow("  - {name: only}\n"), 0), f.run(workflow("  - {name: only}\n"), 0)
@@ -196,14 +196,14 @@ func TestCancelEmptiesTheQueue(t *testing.T) {
 		if n := f.queued(lost); n != 1 {
 			t.Errorf("%d jobs of the run whose job was lost, want that one", n)
 		}
-		if err := node.stop(patience); err != nil {
+		if err := node.stop(testTimeout); err != nil {
 			t.Fatal(err)
 		}
 		f.same("tasks", append(f.tasks(lost), f.tasks(run)...), []string{"only skipped", "only skipped"})
 	})
 }
 
-// A run that began before runs were bounded goes on.
+// A run that began before the limit existed continues.
 func TestRunFromBefore(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		run := f.run(workflow(fmt.Sprintf(`
@@ -224,7 +224,7 @@ func TestRunFromBefore(t *testing.T) {
 	})
 }
 
-// Internal services get tasks of all runs in turn, whichever has more.
+// Claims serve all runs in turn, however many tasks each has.
 func TestRunsTakeTurnsAtClaims(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		const wide = `
@@ -255,7 +255,7 @@ func TestRunsTakeTurnsAtClaims(t *testing.T) {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("claims by run: %v, want %v", got, want)
 		}
-		// Who wants something else has turns of its own, and begins with the first run.
+		// Other claim criteria have their own turns and start with the first run.
 		if claim, err := f.engine.Claim(f.ctx, f.queue, Wanted{Lease: time.Minute}); err != nil || claim.Run.ID != runs[0].ID {
 			t.Errorf("another caller: %v, %v", claim, err)
 		}

@@ -1,12 +1,10 @@
-// Package engine runs workflows: durably, and on any number of nodes over one database.
+// Package engine runs workflows durably, on any number of nodes that share one database.
 //
-// Every attempt at a task is a job of the queue, enqueued in the transaction that makes it due. Whoever works the job
-// takes the attempt with a compare-and-set (pending → running) under a lease, does the step outside of any transaction,
-// and ends the attempt in a second transaction, which also makes what follows (package schedule). That one counts only
-// while the attempt is still running under the same worker's name: whatever comes late, from a worker that was thought
-// dead or for a run that has ended, is dropped. So no attempt runs twice, and none of its effects on the run happen
-// twice.
+// Each attempt of a task is a job, enqueued in the transaction that makes it due. A worker takes the attempt with a
+// compare-and-set (pending → running) under a lease, runs the step outside of any transaction, and ends the attempt in
+// a second transaction that also creates the follow-up tasks (package schedule). That transaction takes effect only if
+// the attempt is still running under the worker's name. A late result, from a worker with an expired lease or for a run
+// that has ended, is dropped. So no attempt runs twice, and its effects on the run happen once.
 //
-// Transactions about one run come one after the other: on PostgreSQL they lock its row first, on SQLite there is one
-// writer.
+// Transactions on one run are serialized: on PostgreSQL they lock its row first; SQLite has a single writer.
 package engine

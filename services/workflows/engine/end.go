@@ -14,18 +14,18 @@ import (
 )
 
 // end ends the run of an attempt.
-func (w *writing) end(ctx context.Context, status, reason string) error {
+func (w *transition) end(ctx context.Context, status, reason string) error {
 	return w.engine.end(ctx, w.tx, w.queue, w.run, status, reason)
 }
 
-// end ends a run: what has not begun is skipped and leaves the queue, what works is an error, and the report is
-// written, also of a run that did not get to its end. Whoever adds attempts or jobs of a run holds its lock, as the
-// caller does.
+// end ends a run. It skips tasks that have not begun and removes their jobs, marks running tasks as errors, and writes
+// the report, also for a run that did not reach its end step. The caller holds the run's lock, as does all code that
+// adds attempts or jobs to a run.
 func (e *Engine) end(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, run *ent.WorkflowRun, status, reason string) error {
 	if err := stop(ctx, tx, run, status); err != nil {
 		return err
 	}
-	if status != Completed { // nothing waits of a run that got to its end
+	if status != Completed { // a completed run has no waiting jobs
 		if err := queue.CancelWaiting(ctx, attemptQueue, run.DeploymentID, run.ID); err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func (e *Engine) end(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, run *ent
 	return issues.RunEnded(ctx, tx, run)
 }
 
-// stop ends the attempts and tasks of a run that have not ended, each kind in one statement.
+// stop ends the open attempts and tasks of a run, with one statement per table.
 func stop(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun, status string) error {
 	now := store.Now()
 	stopped := "the run has ended before"
@@ -73,7 +73,7 @@ func stop(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun, status string) 
 	return tx.WorkflowTask.Update().Where(ofRun, workflowtask.Status(Running)).SetStatus(Error).SetFinishedAt(now).Exec(ctx)
 }
 
-// Cancel stops a run. It returns the run as it was and as it is now; the same twice when it had ended before.
+// Cancel stops a run. It returns the run before and after; the same row twice if it had already ended.
 func (e *Engine) Cancel(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, id int64) (before, after *ent.WorkflowRun, err error) {
 	run, err := e.lock(ctx, tx, id)
 	if err != nil {

@@ -21,30 +21,30 @@ import (
 )
 
 const (
-	// lease is how long an attempt of this server's own belongs to a worker that is not heard of, heartbeat how often a
-	// worker is, and watch how often it looks whether its attempt is still wanted.
+	// lease is how long an attempt belongs to a worker of this server without a heartbeat. heartbeat is the interval of
+	// renewals. watch is how often a worker checks whether its attempt was canceled.
 	lease     = 30 * time.Second
 	heartbeat = 10 * time.Second
 	watch     = 2 * time.Second
-	// grace is for a worker to write down that its time is up, before others see that it is.
+	// grace is the time for a worker to record its timeout before the lease expires.
 	grace = 10 * time.Second
-	// defaultTimeout is for steps that say none.
+	// defaultTimeout applies to steps without a timeout.
 	defaultTimeout = 10 * time.Minute
-	// maxAttempts bounds the attempts of a run: tasks are bounded before they are made, but each may be tried again.
+	// maxAttempts limits the attempts of a run: the number of tasks is checked before they are created, but each may be
+	// retried.
 	maxAttempts = 1_000_000
-	// maxLost is how many attempts of a task may end without a result before the task does.
+	// maxLost is how many attempts of a task may end without a result before the task ends in error.
 	maxLost = 3
-	// firstRetry is the wait before the second attempt; it doubles with each up to lastRetry.
+	// firstRetry is the backoff before the second attempt; it doubles up to lastRetry.
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
-	// plans is how many versions of workflows are kept ready, turns for how many kinds of claims it is known whose turn it
-	// is.
+	// plans is the number of cached workflow versions. turns is the number of claim criteria with a stored turn.
 	plans, turns = 128, 1024
 	// CreditsPerDollar is the contract's price of credits.
 	CreditsPerDollar = 100
 )
 
-// The status of tasks and attempts, as stored.
+// Status of tasks and attempts, as stored.
 const (
 	Pending   = "pending"
 	Running   = "running"
@@ -54,7 +54,7 @@ const (
 	Error     = "error"
 )
 
-// The status of runs beside Running and Failed, as stored.
+// Status of runs besides Running and Failed, as stored.
 const (
 	Submitted = "submitted"
 	Completed = "completed"
@@ -66,16 +66,16 @@ type Engine struct {
 	store *store.Store
 	kinds step.Registry
 	log   *slog.Logger
-	// maxTasks is how many tasks a run may need.
+	// maxTasks is the maximum number of tasks of a run.
 	maxTasks int64
 	plans    *lru.Cache[int64, *program]
-	// turns are the runs that external steps were claimed of last; see claimOne.
+	// turns holds the run that was last served for each set of claim criteria; see nextTurn.
 	turns *lru.Cache[string, int64]
-	// node begins the names of this process' workers.
+	// node is the prefix of the names of this process's workers.
 	node string
 }
 
-// New makes an engine for steps of the given kinds. A run that needs more than maxTasks tasks fails.
+// New creates an engine for steps of the given kinds. A run that needs more than maxTasks tasks fails.
 func New(st *store.Store, kinds step.Registry, maxTasks int, log *slog.Logger) *Engine {
 	return &Engine{
 		store: st, kinds: kinds, log: log, maxTasks: int64(maxTasks), plans: newCache[int64, *program](plans), turns: newCache[string, int64](turns),
@@ -91,21 +91,21 @@ func newCache[K comparable, V any](size int) *lru.Cache[K, V] {
 	return cache
 }
 
-// program is a version of a workflow, ready to be followed.
+// program is a workflow version, compiled for execution.
 type program struct {
 	graph  *schedule.Graph
 	budget float64
 	reads  map[string]reads
 }
 
-// reads is what the expressions of a step need of the run.
+// reads is what the expressions of a step read from the run.
 type reads struct {
 	steps           []string
 	item, branches  bool
 	condition, list string
 }
 
-// program finds a version of the context's deployment.
+// program returns a version of the context's deployment.
 func (e *Engine) program(ctx context.Context, versionID int64) (*program, error) {
 	if p, ok := e.plans.Get(versionID); ok {
 		return p, nil
@@ -160,8 +160,7 @@ func readsOf(graph *schedule.Graph, s *storev1.PlannedStep, with map[string]any)
 	return r
 }
 
-// lock finds a run that has not ended and keeps others from changing it until the end of the transaction; nil when it
-// has.
+// lock finds an active run and locks it until the end of the transaction; nil if it has ended.
 func (e *Engine) lock(ctx context.Context, tx *ent.Tx, id int64) (*ent.WorkflowRun, error) {
 	query := tx.WorkflowRun.Query().Where(workflowrun.ID(id))
 	if e.store.Postgres() {
@@ -180,7 +179,7 @@ func (e *Engine) lock(ctx context.Context, tx *ent.Tx, id int64) (*ent.WorkflowR
 // Active reports whether a run has not ended.
 func Active(run *ent.WorkflowRun) bool { return run.Status == Submitted || run.Status == Running }
 
-// queueOf is the queue of the job that runs, unless the caller has one.
+// queueOf returns the given queue, or the queue of the running job if it is nil.
 func queueOf(ctx context.Context, queue *jobs.Jobs) *jobs.Jobs {
 	if queue == nil {
 		return jobs.FromContext(ctx)

@@ -66,7 +66,7 @@ func TestEveryTypeOfStep(t *testing.T) {
 	})
 }
 
-// A list that is wider than a portion, one that is empty, and a join that reads all branches.
+// A list longer than MaxActive, an empty list, and a join that reads all branches.
 func TestWideAndEmptyForeach(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		n := testrun.Size(300, 1500)
@@ -132,7 +132,7 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// A time-out and a panic are errors with an allowance of their own.
+// A timeout and a panic are errors with their own retry limit.
 func TestLostAttempts(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		run := f.ended(f.run(workflow(`
@@ -170,7 +170,7 @@ func TestContinueOnError(t *testing.T) {
 	})
 }
 
-// A failure stops what has not begun and what works.
+// A failure stops waiting and running tasks.
 func TestFailFast(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		run := f.ended(f.run(workflow(`
@@ -181,7 +181,7 @@ func TestFailFast(t *testing.T) {
   - {name: end, type: join}
 `), 0), Failed)
 		got := f.tasks(run)
-		got = slices.DeleteFunc(got, func(task string) bool { return strings.HasPrefix(task, "slow") }) // begun or not
+		got = slices.DeleteFunc(got, func(task string) bool { return strings.HasPrefix(task, "slow") }) // started or not
 		f.same("tasks", got, []string{"broken fork.broken failed", "fork succeeded", "out fork.out skipped"})
 	})
 }
@@ -218,14 +218,14 @@ func TestCancel(t *testing.T) {
 		f.same("tasks", f.tasks(run), []string{"slow error"})
 		f.same("attempts", f.attempts(run, "slow"), []string{"0 error: the run was cancelled"})
 		close(f.kinds.release) // too late: the result is dropped
-		if err := f.stop(patience); err != nil {
+		if err := f.stop(testTimeout); err != nil {
 			t.Fatal(err)
 		}
 		f.same("tasks afterwards", f.tasks(run), []string{"slow error"})
 	})
 }
 
-// A server that stops gives its attempts back; another one goes on at once.
+// A server that stops returns its attempts; another one continues at once.
 func TestStop(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		run := f.run(workflow(`
@@ -247,7 +247,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// The attempt of a worker that is not heard of is free after its lease; what the worker brings later is dropped.
+// An attempt is free after its worker's lease expires. A late result of the worker is dropped.
 func TestLostLease(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		run := f.run(workflow(`
@@ -274,13 +274,13 @@ func TestLostLease(t *testing.T) {
 	})
 }
 
-// Artifacts of runs that ended long ago go, those of others stay.
+// Artifacts of runs that ended long ago are deleted; others stay.
 func TestForget(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		old := f.ended(f.run(workflow("  - {name: only, with: {output: 1}}\n"), 0), Completed)
 		between := time.Now()
 		young := f.ended(f.run(workflow("  - {name: only, with: {output: 2}}\n"), 0), Completed)
-		if err := f.engine.forget(f.ctx, between); err != nil {
+		if err := f.engine.deleteArtifacts(f.ctx, between); err != nil {
 			t.Fatal(err)
 		}
 		for run, want := range map[int64]int{old.ID: 0, young.ID: 1} {
@@ -291,7 +291,7 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// Two servers share the runs of one database: every attempt is made once.
+// Two servers share the runs of one database: each attempt runs once.
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, store.Options{Database: storetest.Postgres(t), MaxOpen: 12})
@@ -326,10 +326,10 @@ func TestTwoNodes(t *testing.T) {
 	}
 }
 
-// A worker may die between taking the job and taking the attempt: the job is enqueued anew, once.
+// If a worker dies between taking the job and taking the attempt, the job is enqueued again, once.
 func TestLostJob(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
-		if err := f.stop(patience); err != nil {
+		if err := f.stop(testTimeout); err != nil {
 			t.Fatal(err)
 		}
 		run := f.run(workflow("  - {name: only}\n"), 0)

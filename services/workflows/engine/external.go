@@ -25,24 +25,24 @@ import (
 )
 
 const (
-	// claimPoll is how often a waiting caller looks for a task again.
+	// claimPoll is how often a waiting caller polls for a task.
 	claimPoll = 500 * time.Millisecond
-	// claimBatch is how many tasks a caller tries for when others take them first.
+	// claimBatch is how many tasks a caller tries when other callers take the first ones.
 	claimBatch = 20
 )
 
-// Wanted is which tasks a worker of an internal service can do.
+// Wanted selects the tasks that a worker of an internal service can do.
 type Wanted struct {
-	// Workflow and Steps are names; empty: any.
+	// Workflow and Steps are names; empty matches all.
 	Workflow string
 	Steps    []string
-	// Lease is how long the claim holds without a heartbeat.
+	// Lease is how long the claim is valid without a heartbeat.
 	Lease time.Duration
-	// Wait is how long to wait for a task.
+	// Wait is the maximum time to wait for a task.
 	Wait time.Duration
 }
 
-// Claim is a task that an internal service has.
+// Claim is a task that an internal service has claimed.
 type Claim struct {
 	Task    *ent.WorkflowTask
 	Run     *ent.WorkflowRun
@@ -54,8 +54,8 @@ type Claim struct {
 	Deadline time.Time
 }
 
-// Claim takes a task that is wanted; nil when none came in time. Runs take turns, and each gives its oldest task. A
-// task whose parameters cannot be evaluated fails on the way.
+// Claim takes a matching task; nil if none became available in time. Runs take turns, and each gives its oldest task.
+// If a task's parameters cannot be evaluated, the task fails and the next one is tried.
 func (e *Engine) Claim(ctx context.Context, queue *jobs.Jobs, want Wanted) (*Claim, error) {
 	ticker := time.NewTicker(claimPoll)
 	defer ticker.Stop()
@@ -79,12 +79,12 @@ func (e *Engine) claimOne(ctx context.Context, queue *jobs.Jobs, want Wanted) (*
 	}
 	for _, row := range rows {
 		token := rand.Text()
-		h, err := e.take(ctx, row.ID, hashOf(token), want.Lease)
+		h, err := e.acquire(ctx, row.ID, hashOf(token), want.Lease)
 		if err != nil {
 			return nil, err
 		}
 		if h == nil {
-			continue // somebody else was faster
+			continue // another caller claimed it
 		}
 		call, err := e.call(ctx, h)
 		if err != nil {
@@ -100,12 +100,12 @@ func (e *Engine) claimOne(ctx context.Context, queue *jobs.Jobs, want Wanted) (*
 	return nil, nil
 }
 
-// nextTurn finds attempts that can be claimed: those of the run after the one whose turn it was, then those of the runs
-// after that. Each node remembers the turns of callers that want the same, so that every run gets its own, however many
-// tasks others have.
+// nextTurn finds claimable attempts, first from the run after the last one served, then from the runs after it. Each
+// node stores the last run for each set of criteria, so a run with many tasks does not starve the others.
 func (e *Engine) nextTurn(ctx context.Context, want Wanted) ([]*ent.WorkflowAttempt, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
-	turn := hashOf(fmt.Sprintf("%d %q %q %s", deploymentID, want.Workflow, want.Steps, tenant.Visibility(ctx))) // steps may be many
+	// A hash bounds the key: there may be many steps.
+	turn := hashOf(fmt.Sprintf("%d %q %q %s", deploymentID, want.Workflow, want.Steps, tenant.Visibility(ctx)))
 	last, _ := e.turns.Get(turn)
 	rows, err := e.claimable(ctx, want, workflowattempt.RunIDGT(last))
 	if err == nil && len(rows) == 0 && last > 0 {
@@ -117,7 +117,7 @@ func (e *Engine) nextTurn(ctx context.Context, want Wanted) ([]*ent.WorkflowAtte
 	return rows, err
 }
 
-// claimable reads attempts in the order of their index.
+// claimable reads attempts in index order.
 func (e *Engine) claimable(ctx context.Context, want Wanted, runs predicate.WorkflowAttempt) ([]*ent.WorkflowAttempt, error) {
 	query := e.store.Reader.WorkflowAttempt.Query().Where(
 		workflowattempt.External(true), workflowattempt.Status(Pending), workflowattempt.FinishedAtIsNil(), runs,
@@ -137,7 +137,7 @@ func (e *Engine) claimable(ctx context.Context, want Wanted, runs predicate.Work
 	return query.All(ctx)
 }
 
-// ofVisibleRuns is the condition that an attempt belongs to a run that the caller sees (see tenant.WithTeams).
+// ofVisibleRuns restricts attempts to runs that the caller may see (see tenant.WithTeams).
 func ofVisibleRuns(ctx context.Context) predicate.WorkflowAttempt {
 	return func(s *entsql.Selector) {
 		deploymentID, _ := tenant.FromContext(ctx)
@@ -154,10 +154,10 @@ func hashOf(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// claimed finds the attempt that a token claims. What is over is refused: the task may be another's by now.
+// claimed finds the attempt that a token claims. It rejects an expired claim, because another worker may have the task.
 func (e *Engine) claimed(ctx context.Context, db *ent.Client, taskID int64, token string) (*ent.WorkflowAttempt, error) {
 	task, err := db.WorkflowTask.Get(ctx, taskID)
-	if err == nil { // the run is not there for who does not see its project
+	if err == nil { // a run is not found if the caller may not see its project
 		_, err = db.WorkflowRun.Query().Where(workflowrun.ID(task.RunID)).OnlyID(ctx)
 	}
 	if ent.IsNotFound(err) || err == nil && !task.External {
@@ -171,7 +171,7 @@ func (e *Engine) claimed(ctx context.Context, db *ent.Client, taskID int64, toke
 		workflowattempt.LeaseUntilGT(store.Now()), workflowattempt.DeadlineGT(store.Now()),
 	)
 	if _, inside := e.store.Tx(ctx); inside && e.store.Postgres() {
-		query.ForUpdate() // calls with one claim come one after the other, and none after its end
+		query.ForUpdate() // calls with the same claim run one at a time, and none runs after the claim ends
 	}
 	attempt, err := query.Only(ctx)
 	if ent.IsNotFound(err) {
@@ -184,7 +184,7 @@ func claimOver(taskID int64) error {
 	return apierr.FailedPrecondition("claimToken holds no claim on task %d any more: its lease or its time is over, or the run has ended", taskID)
 }
 
-// Heartbeat gives a claim another lease. It returns until when it holds.
+// Heartbeat renews a claim's lease. It returns the new expiry.
 func (e *Engine) Heartbeat(ctx context.Context, taskID int64, token string, lease time.Duration) (time.Time, error) {
 	attempt, err := e.claimed(ctx, e.store.Reader, taskID, token)
 	if err != nil {
@@ -222,18 +222,18 @@ func (e *Engine) Put(ctx context.Context, taskID int64, token, name string, cont
 	})
 }
 
-// Report is how an internal service ended a task.
+// Report is the result of a task from an internal service.
 type Report struct {
 	Succeeded bool
-	// Permanent: no other attempt is to be made.
+	// Permanent: do not retry.
 	Permanent bool
 	Output    json.RawMessage
 	CostUSD   float64
-	// Summary says why it failed.
+	// Summary is the reason of a failure.
 	Summary string
 }
 
-// Complete ends a claimed attempt. An output that the graph cannot go on with makes it a failure.
+// Complete ends a claimed attempt. An output that the graph cannot use makes it a failure.
 func (e *Engine) Complete(ctx context.Context, queue *jobs.Jobs, taskID int64, token string, report Report) error {
 	attempt, err := e.claimed(ctx, e.store.Reader, taskID, token)
 	if err != nil {
@@ -243,7 +243,7 @@ func (e *Engine) Complete(ctx context.Context, queue *jobs.Jobs, taskID int64, t
 	if err != nil {
 		return err
 	}
-	h, err := e.hold(ctx, run, attempt, attempt.Worker)
+	h, err := e.load(ctx, run, attempt, attempt.Worker)
 	if err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func (e *Engine) Complete(ctx context.Context, queue *jobs.Jobs, taskID int64, t
 			return apierr.InvalidArgument("output", "output has %d bytes of JSON, want at most %d", len(report.Output), step.MaxOutput)
 		}
 		done, err = e.conclude(ctx, h, step.Result{Output: report.Output, CostUSD: report.CostUSD})
-		if errors.Is(err, errUnread) { // the caller can say it again
+		if errors.Is(err, errTransient) { // the caller can retry
 			return err
 		}
 		if err != nil {

@@ -25,10 +25,10 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// patience is for a busy machine: no test needs a tenth of it when all is well.
-const patience = 10 * time.Minute
+// testTimeout is the test timeout. Tests normally need less than a tenth of it.
+const testTimeout = 10 * time.Minute
 
-// testMaxTasks is how many tasks a run of these tests may need.
+// testMaxTasks is the maximum number of tasks of a run in these tests.
 const testMaxTasks = 20_000
 
 // onEachStore runs a test on both databases.
@@ -41,7 +41,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, f *fixture)) {
 	})
 }
 
-// fixture is a database with a deployment and, on it, an engine that works.
+// fixture is a database with a deployment and a running engine.
 type fixture struct {
 	t       *testing.T
 	options store.Options
@@ -57,7 +57,7 @@ type node struct {
 	queue  *jobs.Jobs
 }
 
-// stop ends the node; whatever works after a moment is cancelled.
+// stop stops the node. Running work is canceled after patience.
 func (n *node) stop(patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -165,7 +165,7 @@ func (f *fixture) tryRun(source string, budget float64) (*ent.WorkflowRun, error
 	})
 }
 
-// ended waits for the end of a run, and checks what must hold of every run that has ended.
+// ended waits for the end of a run and checks the invariants of ended runs.
 func (f *fixture) ended(run *ent.WorkflowRun, want string) *ent.WorkflowRun {
 	f.t.Helper()
 	f.eventually("the run ends", func() bool {
@@ -192,7 +192,7 @@ func (f *fixture) ended(run *ent.WorkflowRun, want string) *ent.WorkflowRun {
 
 func (f *fixture) eventually(what string, yes func() bool) {
 	f.t.Helper()
-	for deadline := time.Now().Add(patience); !yes(); {
+	for deadline := time.Now().Add(testTimeout); !yes(); {
 		if time.Now().After(deadline) {
 			f.t.Fatalf("it did not happen: %s", what)
 		}
@@ -200,7 +200,7 @@ func (f *fixture) eventually(what string, yes func() bool) {
 	}
 }
 
-// tasks are those of a run as "step path status", sorted.
+// tasks returns the tasks of a run as "step path status", sorted.
 func (f *fixture) tasks(run *ent.WorkflowRun) []string {
 	f.t.Helper()
 	rows, err := f.store.Reader.WorkflowTask.Query().Where(workflowtask.RunID(run.ID)).All(f.ctx)
@@ -215,7 +215,7 @@ func (f *fixture) tasks(run *ent.WorkflowRun) []string {
 	return out
 }
 
-// attempts are those of a step of a run as "index status: error".
+// attempts returns the attempts of a step of a run as "index status: error".
 func (f *fixture) attempts(run *ent.WorkflowRun, name string) []string {
 	f.t.Helper()
 	rows, err := f.store.Reader.WorkflowAttempt.Query().Where(workflowattempt.RunID(run.ID), workflowattempt.Step(name)).
@@ -230,7 +230,7 @@ func (f *fixture) attempts(run *ent.WorkflowRun, name string) []string {
 	return out
 }
 
-// output is what the task of a step at a path gave, as JSON.
+// output is the output of a step's task at a path, as JSON.
 func (f *fixture) output(run *ent.WorkflowRun, name, path string) string {
 	f.t.Helper()
 	id, err := f.store.Reader.WorkflowTask.Query().Where(workflowtask.RunID(run.ID), workflowtask.Step(name), workflowtask.Path(path)).OnlyID(f.ctx)
@@ -251,11 +251,11 @@ func (f *fixture) same(what string, got, want []string) {
 	}
 }
 
-// kinds are steps that do as they are told, and remember that they ran.
+// kinds are steps controlled by the test. They record their calls.
 type kinds struct {
 	mu   sync.Mutex
 	runs map[string]int
-	// begun gets the name of each step of the kind "wait" that has begun; release lets them end.
+	// begun receives the name of each started step of the kind "wait"; release ends the steps.
 	begun   chan string
 	release chan struct{}
 }
@@ -264,7 +264,7 @@ func newKinds() *kinds {
 	return &kinds{runs: map[string]int{}, begun: make(chan string, 100), release: make(chan struct{})}
 }
 
-// twice lists what ran more than once under one index.
+// twice lists attempts that ran more than once.
 func (k *kinds) twice() (keys []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,30 +11,30 @@ import (
 )
 
 const (
-	// attemptQueue is where attempts wait, apart from all other work: steps may be slow.
+	// attemptQueue is a separate queue, because steps may be slow.
 	attemptQueue   = "workflows"
 	attemptWorkers = 16
 	attemptPoll    = 200 * time.Millisecond
-	// upkeepQueue is where what frees lost attempts waits: it must run also when all workers of attempts are busy.
-	upkeepQueue    = "workflow_upkeep"
-	sweepInterval  = 10 * time.Second
-	forgetInterval = time.Hour
-	// attemptTimeout is for the queue: the time-outs of steps, which end earlier, are ours.
+	// upkeepQueue is the queue of the sweep. It must run even if all attempt workers are busy.
+	upkeepQueue       = "workflow_upkeep"
+	sweepInterval     = 10 * time.Second
+	retentionInterval = time.Hour
+	// attemptTimeout is the queue's timeout. The engine's step timeouts end earlier.
 	attemptTimeout = 25 * time.Hour
 )
 
-// Background is what the engine does when nobody calls. The artifacts of runs that ended longer ago than retention are
-// deleted.
+// Background returns the engine's background work. It deletes the artifacts of runs that ended longer ago than
+// retention.
 func (e *Engine) Background(retention time.Duration) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
 			jobs.AddWorker(workers, &attemptWorker{engine: e})
 			jobs.AddWorker(workers, &sweepWorker{engine: e})
-			jobs.AddWorker(workers, &forgetWorker{engine: e, retention: retention})
+			jobs.AddWorker(workers, &retentionWorker{engine: e, retention: retention})
 		},
 		Periodic: []*river.PeriodicJob{
 			jobs.Every(sweepInterval, sweepArgs{}),
-			jobs.Every(forgetInterval, forgetArgs{}),
+			jobs.Every(retentionInterval, retentionArgs{}),
 		},
 		Queues: []jobs.Queue{
 			{Name: attemptQueue, Workers: attemptWorkers, Poll: attemptPoll},
@@ -43,7 +43,7 @@ func (e *Engine) Background(retention time.Duration) jobs.Work {
 	}
 }
 
-// attemptArgs are the job of one attempt.
+// attemptArgs is the job of one attempt.
 type attemptArgs struct {
 	DeploymentID int64 `json:"deployment_id"`
 	RunID        int64 `json:"run_id"`
@@ -54,7 +54,7 @@ type attemptArgs struct {
 // Kind is the name in the queue.
 func (attemptArgs) Kind() string { return "workflow_attempt" }
 
-// InsertOpts name the queue.
+// InsertOpts sets the queue.
 func (attemptArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: attemptQueue} }
 
 type attemptWorker struct {
@@ -62,21 +62,21 @@ type attemptWorker struct {
 	engine *Engine
 }
 
-// Timeout leaves the time to the step.
+// Timeout leaves the timeout to the step.
 func (*attemptWorker) Timeout(*river.Job[attemptArgs]) time.Duration { return attemptTimeout }
 
-// Work makes the attempt, unless somebody else has.
+// Work runs the attempt, unless another worker has taken it.
 func (w *attemptWorker) Work(ctx context.Context, job *river.Job[attemptArgs]) error {
 	return w.engine.attempt(tenant.NewContext(ctx, job.Args.DeploymentID), job.Args.AttemptID)
 }
 
-// sweepArgs are the job that frees what dead workers hold.
+// sweepArgs is the job that frees the attempts of dead workers.
 type sweepArgs struct{}
 
 // Kind is the name in the queue.
 func (sweepArgs) Kind() string { return "workflow_sweep" }
 
-// InsertOpts keep runs from piling up while no node works.
+// InsertOpts keeps jobs from piling up while no node works.
 func (sweepArgs) InsertOpts() river.InsertOpts {
 	opts := jobs.OnceWaiting()
 	opts.Queue = upkeepQueue
@@ -88,27 +88,27 @@ type sweepWorker struct {
 	engine *Engine
 }
 
-// Work frees what is due.
+// Work runs one sweep.
 func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[sweepArgs]) error {
 	return w.engine.sweep(ctx)
 }
 
-// forgetArgs are the job that deletes old artifacts.
-type forgetArgs struct{}
+// retentionArgs is the job that deletes old artifacts.
+type retentionArgs struct{}
 
 // Kind is the name in the queue.
-func (forgetArgs) Kind() string { return "workflow_artifact_retention" }
+func (retentionArgs) Kind() string { return "workflow_artifact_retention" }
 
-// InsertOpts keep runs from piling up while no node works.
-func (forgetArgs) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
+// InsertOpts keeps jobs from piling up while no node works.
+func (retentionArgs) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
 
-type forgetWorker struct {
-	river.WorkerDefaults[forgetArgs]
+type retentionWorker struct {
+	river.WorkerDefaults[retentionArgs]
 	engine    *Engine
 	retention time.Duration
 }
 
 // Work deletes the artifacts of old runs.
-func (w *forgetWorker) Work(ctx context.Context, _ *river.Job[forgetArgs]) error {
-	return w.engine.forget(ctx, time.Now().Add(-w.retention))
+func (w *retentionWorker) Work(ctx context.Context, _ *river.Job[retentionArgs]) error {
+	return w.engine.deleteArtifacts(ctx, time.Now().Add(-w.retention))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/ent/workflowtask"
 )
 
-// What a step brings after its run was cancelled is dropped, but what it cost was spent.
+// A result after the run was canceled is dropped, but its cost is counted.
 func TestCostOfDroppedAttempt(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		run := f.run(workflow(`
@@ -36,7 +36,7 @@ func TestCostOfDroppedAttempt(t *testing.T) {
 			ended = f.store.Reader.WorkflowRun.GetX(f.ctx, run.ID)
 			return math.Abs(ended.CostCredits-4) < 1e-9
 		})
-		if err := f.stop(patience); err != nil { // nothing comes any more
+		if err := f.stop(testTimeout); err != nil { // no more results can arrive
 			t.Fatal(err)
 		}
 		attempt := f.store.Reader.WorkflowAttempt.Query().Where(workflowattempt.Step("slow")).OnlyX(f.ctx)
@@ -49,7 +49,7 @@ func TestCostOfDroppedAttempt(t *testing.T) {
 	})
 }
 
-// A step that has succeeded while the server was told to stop has succeeded.
+// A step that succeeds while the server stops counts as succeeded.
 func TestSuccessDuringStop(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		run := f.run(workflow(`
@@ -71,10 +71,10 @@ func TestSuccessDuringStop(t *testing.T) {
 	})
 }
 
-// What the server cannot read of its own is no failure of the step: it is tried again without a retry.
+// A read error of the server is not a failure of the step: the attempt is repeated without using a retry.
 func TestUnreadableScope(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
-		if err := f.stop(patience); err != nil {
+		if err := f.stop(testTimeout); err != nil {
 			t.Fatal(err)
 		}
 		run := f.run(workflow("  - {name: only, with: {output: \"${{ inputs.n }}\"}}\n"), 0)
@@ -84,15 +84,15 @@ func TestUnreadableScope(t *testing.T) {
 		}
 		f.start(f.store)
 		f.ended(run, Failed)
-		unread := " error: " + errUnread.Error()
+		unread := " error: " + errTransient.Error()
 		f.same("attempts", f.attempts(run, "only"), []string{"0" + unread, "1" + unread, "2" + unread})
 	})
 }
 
-// A run without a budget ends, too.
+// A run without a budget ends at the attempt limit.
 func TestMaxAttempts(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
-		if err := f.stop(patience); err != nil {
+		if err := f.stop(testTimeout); err != nil {
 			t.Fatal(err)
 		}
 		run := f.run(workflow("  - {name: begin, next: [end]}\n  - {name: end}\n"), 0)

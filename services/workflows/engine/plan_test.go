@@ -16,7 +16,7 @@ import (
 	"github.com/palisade/palisade/services/workflows/schedule"
 )
 
-// explained is a driver that asks the database for the plan of each statement about attempts and tasks, before it runs.
+// explained is a driver that explains each statement about attempts and tasks before it runs.
 type explained struct {
 	dialect.Driver
 	t     *testing.T
@@ -80,7 +80,7 @@ func (t explainedTx) Exec(ctx context.Context, query string, args, v any) error 
 	return t.Tx.Exec(ctx, query, args, v)
 }
 
-// fill writes tasks with attempts into a run, all in one status; they are external ones.
+// fill inserts external tasks with attempts into a run, all with one status.
 func (f *fixture) fill(run *ent.WorkflowRun, n int, status, finished string) {
 	f.t.Helper()
 	_, writer := f.store.DB()
@@ -101,11 +101,11 @@ func (f *fixture) fill(run *ent.WorkflowRun, n int, status, finished string) {
 	}
 }
 
-// What is asked of a run while it goes on, when it is stopped and when a task is claimed reads what has not ended,
-// whatever has. The tables have no statistics.
+// Statements of a running run, of its cancellation and of claims read only open attempts and tasks, however many have
+// ended. The tables have no statistics.
 func TestPlansOfRuns(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
-		if err := f.stop(patience); err != nil {
+		if err := f.stop(testTimeout); err != nil {
 			t.Fatal(err)
 		}
 		const external = "  - {name: work, uses: external}\n"
@@ -119,11 +119,11 @@ func TestPlansOfRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		room, err := (&writing{tx: tx, run: large}).room(f.ctx)
+		room, err := (&transition{tx: tx, run: large}).capacity(f.ctx)
 		if err != nil || room != 0 {
 			t.Errorf("room for %d: %v", room, err)
 		}
-		if room, err = (&writing{tx: tx, run: small}).room(f.ctx); err != nil || room != schedule.MaxActive-1 {
+		if room, err = (&transition{tx: tx, run: small}).capacity(f.ctx); err != nil || room != schedule.MaxActive-1 {
 			t.Errorf("room for %d: %v", room, err)
 		}
 		begun := time.Now()

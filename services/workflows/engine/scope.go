@@ -19,10 +19,10 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 )
 
-// maxRead bounds what the expressions of one step may read of earlier ones, in bytes of JSON.
-const maxRead = 16 << 20
+// maxReadBytes is the maximum size of earlier outputs that one step's expressions may read, in bytes of JSON.
+const maxReadBytes = 16 << 20
 
-// stepsWord finds every use of the outputs of steps, stepName those that say of which.
+// stepsWord matches each use of steps' outputs. stepName matches the uses that name the step.
 var (
 	stepsWord = regexp.MustCompile(`\bsteps\b`)
 	stepName  = regexp.MustCompile(`\bsteps\s*(\.\s*[A-Za-z_]|\[\s*\\?["'][A-Za-z0-9_-]+\\?["']\s*\])`)
@@ -34,7 +34,7 @@ func computesStepNames(s *storev1.PlannedStep) bool {
 	return len(stepsWord.FindAllString(text, -1)) != len(stepName.FindAllString(text, -1))
 }
 
-// parameters are those of a step, expressions not evaluated.
+// parameters returns a step's parameters with expressions not evaluated.
 func parameters(s *storev1.PlannedStep) (map[string]any, error) {
 	with := map[string]any{}
 	if len(s.GetWith()) == 0 {
@@ -46,7 +46,7 @@ func parameters(s *storev1.PlannedStep) (map[string]any, error) {
 	return with, nil
 }
 
-// render evaluates the parameters of a step. What does not evaluate will not do so the next time either.
+// render evaluates the parameters of a step. Evaluation is deterministic, so an error is permanent.
 func render(s *storev1.PlannedStep, scope expression.Scope) (map[string]any, error) {
 	with, err := parameters(s)
 	if err != nil {
@@ -63,8 +63,8 @@ func render(s *storev1.PlannedStep, scope expression.Scope) (map[string]any, err
 	return rendered, nil
 }
 
-// scope is what the expressions of a task see.
-func (e *Engine) scope(ctx context.Context, h *held) (expression.Scope, error) {
+// scope builds the expression scope of a task.
+func (e *Engine) scope(ctx context.Context, h *leasedAttempt) (expression.Scope, error) {
 	var inputs map[string]any
 	if err := json.Unmarshal(h.run.Inputs, &inputs); err != nil {
 		return nil, fmt.Errorf("inputs of run %d: %w", h.run.ID, err)
@@ -83,7 +83,7 @@ func (e *Engine) scope(ctx context.Context, h *held) (expression.Scope, error) {
 		return nil, err
 	}
 	scope[expression.Steps] = steps
-	if err := e.place(ctx, h, scope); err != nil {
+	if err := e.addBranchScope(ctx, h, scope); err != nil {
 		return nil, err
 	}
 	if h.step.GetType() == schedule.Join && h.reads.branches {
@@ -92,8 +92,8 @@ func (e *Engine) scope(ctx context.Context, h *held) (expression.Scope, error) {
 	return scope, err
 }
 
-// visibleSteps are the outputs of the tasks in the same place and in those around it, as far as the step names them.
-func (e *Engine) visibleSteps(ctx context.Context, h *held) (map[string]any, error) {
+// visibleSteps returns the outputs of tasks on the same path and on enclosing paths, if the step names them.
+func (e *Engine) visibleSteps(ctx context.Context, h *leasedAttempt) (map[string]any, error) {
 	visible := map[string]any{}
 	if len(h.reads.steps) == 0 {
 		return visible, nil
@@ -109,15 +109,15 @@ func (e *Engine) visibleSteps(ctx context.Context, h *held) (map[string]any, err
 	for i, row := range rows {
 		ids[i] = row.ID
 	}
-	values, err := outputs(ctx, e.store.Reader, ids, maxRead)
+	values, err := outputs(ctx, e.store.Reader, ids, maxReadBytes)
 	for _, row := range rows {
 		visible[row.Step] = map[string]any{"output": values[row.ID], "status": row.Status}
 	}
 	return visible, err
 }
 
-// place fills in the item of the innermost foreach and the index of the innermost foreach or parallel step.
-func (e *Engine) place(ctx context.Context, h *held, scope expression.Scope) error {
+// addBranchScope adds the item of the innermost foreach, and the index of the innermost foreach or parallel step.
+func (e *Engine) addBranchScope(ctx context.Context, h *leasedAttempt, scope expression.Scope) error {
 	for _, path := range schedule.Enclosing(h.task.Path) {
 		index, indexed := schedule.Index(path)
 		if !indexed {
@@ -155,8 +155,8 @@ func (e *Engine) place(ctx context.Context, h *held, scope expression.Scope) err
 	return nil
 }
 
-// branches are what the branches of the fork that a join ends have brought: of each the last task, in their order.
-func (e *Engine) branches(ctx context.Context, h *held) ([]any, error) {
+// branches returns the results of the branches that a join closes: the last task of each, in branch order.
+func (e *Engine) branches(ctx context.Context, h *leasedAttempt) ([]any, error) {
 	upstream := h.task.Upstream
 	rows, err := e.store.Reader.WorkflowTask.Query().Where(func(s *entsql.Selector) {
 		s.Where(store.InIDs(s.C(workflowtask.FieldID), upstream))
@@ -164,7 +164,7 @@ func (e *Engine) branches(ctx context.Context, h *held) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	values, err := outputs(ctx, e.store.Reader, upstream, maxRead)
+	values, err := outputs(ctx, e.store.Reader, upstream, maxReadBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -187,10 +187,10 @@ func (e *Engine) branches(ctx context.Context, h *held) ([]any, error) {
 	return list, err
 }
 
-// branchKeys are all branches of the fork that a join ends.
-func (e *Engine) branchKeys(ctx context.Context, h *held, before []*ent.WorkflowTask, forkID int64) ([]string, error) {
+// branchKeys lists all branches of the fork that a join closes.
+func (e *Engine) branchKeys(ctx context.Context, h *leasedAttempt, before []*ent.WorkflowTask, forkID int64) ([]string, error) {
 	of := workflowfork.ID(forkID)
-	if forkID == 0 { // no branch has a task: the one that forked comes right before
+	if forkID == 0 { // no branch has a task, so the forking step comes right before
 		if len(before) == 0 {
 			return nil, nil
 		}

@@ -19,16 +19,16 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// maxSummary is how long the reason of a failure may be, in characters.
+// maxSummary is the maximum length of a failure's reason, in characters.
 const maxSummary = 500
 
-// outcome is how an attempt ended.
+// outcome is the result of an attempt.
 type outcome struct {
-	// dropped says that the attempt is not this worker's any more: nothing is to be written.
+	// dropped: the worker has lost the attempt, and nothing is written.
 	dropped bool
-	// status is succeeded, failed or error, summary says why it is no success.
+	// status is succeeded, failed or error. summary gives the reason unless it is succeeded.
 	status, summary string
-	// permanent: another attempt would fail too. lost: it brought no result. stopped: the server was told to stop.
+	// permanent: a retry would fail too. lost: the attempt has no result. stopped: the server is shutting down.
 	permanent, lost, stopped bool
 
 	result    step.Result
@@ -37,7 +37,7 @@ type outcome struct {
 	value     string
 }
 
-// cost is what the attempt cost in US dollars: a number that can be added up.
+// cost returns the attempt's cost in US dollars; invalid numbers count as 0.
 func (o outcome) cost() float64 {
 	if math.IsNaN(o.result.CostUSD) || math.IsInf(o.result.CostUSD, 0) {
 		return 0
@@ -45,16 +45,16 @@ func (o outcome) cost() float64 {
 	return max(o.result.CostUSD, 0)
 }
 
-// failure is the outcome of a step that said that it failed, or that could not be asked.
+// failure is the outcome of a step that returned an error or could not be run.
 func (e *Engine) failure(ctx context.Context, err error, costUSD float64) outcome {
-	if errors.Is(err, errUnread) {
+	if errors.Is(err, errTransient) {
 		e.log.WarnContext(ctx, "a workflow attempt could not be made", "error", err)
-		return outcome{status: Error, summary: errUnread.Error(), lost: true, result: step.Result{CostUSD: costUSD}}
+		return outcome{status: Error, summary: errTransient.Error(), lost: true, result: step.Result{CostUSD: costUSD}}
 	}
 	return outcome{status: Failed, summary: oneLine(err.Error()), permanent: step.IsPermanent(err), result: step.Result{CostUSD: costUSD}}
 }
 
-// oneLine makes an error's text fit for people: one line of a bearable length, valid UTF-8.
+// oneLine reduces an error text to one line of valid UTF-8 and at most maxSummary characters.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "")), " ")
 	if runes := []rune(text); len(runes) > maxSummary {
@@ -63,9 +63,9 @@ func oneLine(text string) string {
 	return text
 }
 
-// conclude checks what a step has brought and evaluates what the graph needs of it: the list of a foreach, the
-// condition of a switch. An error makes the attempt a failure.
-func (e *Engine) conclude(ctx context.Context, h *held, result step.Result) (outcome, error) {
+// conclude validates a step's result and evaluates what the graph needs from it: the list of a foreach, the condition
+// of a switch. An error makes the attempt a failure.
+func (e *Engine) conclude(ctx context.Context, h *leasedAttempt, result step.Result) (outcome, error) {
 	done := outcome{status: Succeeded, result: result}
 	if len(result.Output) == 0 {
 		result.Output = json.RawMessage("null")
@@ -93,14 +93,14 @@ func (e *Engine) conclude(ctx context.Context, h *held, result step.Result) (out
 	return done, e.concludeFork(ctx, h, output, &done)
 }
 
-func (e *Engine) concludeFork(ctx context.Context, h *held, output any, done *outcome) error {
+func (e *Engine) concludeFork(ctx context.Context, h *leasedAttempt, output any, done *outcome) error {
 	kind := h.step.GetType()
 	if kind != schedule.Foreach && kind != schedule.Switch {
 		return nil
 	}
 	scope, err := e.scope(ctx, h)
 	if err != nil {
-		return unread(err)
+		return transient(err)
 	}
 	steps, _ := scope[expression.Steps].(map[string]any)
 	steps[h.step.GetName()] = map[string]any{"output": output, "status": Succeeded}
@@ -137,24 +137,25 @@ func (e *Engine) concludeFork(ctx context.Context, h *held, output any, done *ou
 	return err
 }
 
-// ofWorker are the conditions that an attempt is still running for a worker.
-func ofWorker(id int64, worker string) []predicate.WorkflowAttempt {
+// runningUnder selects an attempt that is still running under a worker.
+func runningUnder(id int64, worker string) []predicate.WorkflowAttempt {
 	return []predicate.WorkflowAttempt{workflowattempt.ID(id), workflowattempt.Status(Running), workflowattempt.Worker(worker)}
 }
 
-// extend gives a worker more time; false when the attempt is not its own any more.
+// extend renews a worker's lease; false if the worker no longer owns the attempt.
 func (e *Engine) extend(ctx context.Context, id int64, worker string, until int64) (mine bool, err error) {
 	err = e.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		n, err := tx.WorkflowAttempt.Update().Where(ofWorker(id, worker)...).SetLeaseUntil(until).Save(ctx)
+		n, err := tx.WorkflowAttempt.Update().Where(runningUnder(id, worker)...).SetLeaseUntil(until).Save(ctx)
 		mine = n == 1
 		return err
 	})
 	return mine, err
 }
 
-// settle ends an attempt and makes what follows, all or nothing. It counts only while the attempt is running for
-// h.worker and the further conditions hold; settled says whether it did. A nil queue is that of the job that runs.
-func (e *Engine) settle(ctx context.Context, queue *jobs.Jobs, h *held, done outcome, only ...predicate.WorkflowAttempt) (settled bool, err error) {
+// settle ends an attempt and creates its follow-up tasks in one transaction. It takes effect only if the attempt is
+// still running under h.worker and the further conditions hold; settled reports that. A nil queue means the queue of
+// the running job.
+func (e *Engine) settle(ctx context.Context, queue *jobs.Jobs, h *leasedAttempt, done outcome, only ...predicate.WorkflowAttempt) (settled bool, err error) {
 	err = e.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		settled = false
 		run, err := e.lock(ctx, tx, h.run.ID)
@@ -162,13 +163,13 @@ func (e *Engine) settle(ctx context.Context, queue *jobs.Jobs, h *held, done out
 			return err
 		}
 		cost := done.cost()
-		n, err := tx.WorkflowAttempt.Update().Where(append(ofWorker(h.attempt.ID, h.worker), only...)...).
+		n, err := tx.WorkflowAttempt.Update().Where(append(runningUnder(h.attempt.ID, h.worker), only...)...).
 			SetStatus(done.status).SetError(done.summary).SetFinishedAt(store.Now()).ClearLeaseUntil().ClearDeadline().
 			SetCostUsd(cost).SetCostCredits(cost * CreditsPerDollar).Save(ctx)
 		if settled = n == 1; err != nil || !settled {
 			return err
 		}
-		w := &writing{engine: e, tx: tx, queue: queueOf(ctx, queue), held: h, run: run}
+		w := &transition{engine: e, tx: tx, queue: queueOf(ctx, queue), leasedAttempt: h, run: run}
 		if w.task, err = tx.WorkflowTask.Get(ctx, h.task.ID); err != nil {
 			return err
 		}
@@ -184,9 +185,9 @@ func (e *Engine) settle(ctx context.Context, queue *jobs.Jobs, h *held, done out
 	return settled && err == nil, err
 }
 
-// charge counts what an attempt cost that others have ended before its worker could: because the run ended, or the
-// worker was thought dead. It does so once.
-func (e *Engine) charge(ctx context.Context, h *held, cost float64) error {
+// charge adds the cost of an attempt that others ended before its worker did, because the run ended or the worker's
+// lease expired. It does so once.
+func (e *Engine) charge(ctx context.Context, h *leasedAttempt, cost float64) error {
 	if cost == 0 {
 		return nil
 	}
@@ -206,9 +207,9 @@ func (e *Engine) charge(ctx context.Context, h *held, cost float64) error {
 	})
 }
 
-// writing is the transaction that ends an attempt.
-type writing struct {
-	*held
+// transition is the transaction that ends an attempt.
+type transition struct {
+	*leasedAttempt
 	engine *Engine
 	tx     *ent.Tx
 	queue  *jobs.Jobs
@@ -216,7 +217,7 @@ type writing struct {
 	task   *ent.WorkflowTask
 }
 
-func (w *writing) settle(ctx context.Context, done outcome, cost float64) error {
+func (w *transition) settle(ctx context.Context, done outcome, cost float64) error {
 	if err := storeArtifacts(ctx, w.tx, w.run.ID, w.task.ID, done.artifacts); err != nil {
 		return err
 	}
@@ -248,28 +249,28 @@ func (w *writing) settle(ctx context.Context, done outcome, cost float64) error 
 	return w.advance(ctx, done)
 }
 
-// exhausted says why a run may not go on, if so.
-func (w *writing) exhausted() string {
+// exhausted returns the reason why a run must stop because of a limit; "" if none is reached.
+func (w *transition) exhausted() string {
 	budget := w.run.BudgetCredits
 	switch {
 	case budget > 0 && w.run.CostCredits > budget:
 		return fmt.Sprintf("the budget of %g credits is used up", budget)
-	case w.run.Revision > 2*maxAttempts: // it grows when an attempt begins, and when it ends
+	case w.run.Revision > 2*maxAttempts: // an attempt's start and its end each increment it
 		return fmt.Sprintf("the run has made more than %d attempts", maxAttempts)
 	}
 	return ""
 }
 
-func (w *writing) label() string {
+func (w *transition) label() string {
 	if w.task.Path == "" {
 		return w.task.Step
 	}
 	return w.task.Step + " (" + w.task.Path + ")"
 }
 
-// retry decides whether there is another attempt, and how long it waits. Failures have the retries of the step, lost
-// attempts an allowance of their own, and those that ended because the server stopped do not count.
-func (w *writing) retry(ctx context.Context, done outcome) (again bool, wait time.Duration, err error) {
+// retry decides whether to retry and how long to wait. Failures use the step's retries, lost attempts have their own
+// limit, and attempts that ended because the server stopped do not count.
+func (w *transition) retry(ctx context.Context, done outcome) (again bool, wait time.Duration, err error) {
 	switch {
 	case done.status == Succeeded || done.permanent:
 		return false, 0, nil

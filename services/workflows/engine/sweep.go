@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	// sweepBatch is how many attempts one sweep frees at the most, forgetBatch how many artifacts go in one transaction.
-	sweepBatch  = 500
-	forgetBatch = 200
-	// lostAfter is how long ago a job was taken whose attempt has still not begun: its worker is dead.
-	lostAfter = 30 * time.Second
+	// sweepBatch is the maximum number of attempts that one sweep frees. retentionBatch is the number of artifacts deleted
+	// in one transaction.
+	sweepBatch     = 500
+	retentionBatch = 200
+	// takeTimeout: if a job was taken this long ago and its attempt has not begun, its worker is dead.
+	takeTimeout = 30 * time.Second
 )
 
-// sweep frees, in all deployments, attempts whose lease is over, and enqueues those anew whose job died with its
-// worker. What it does twice, or at the same time as the worker after all, does no harm.
+// sweep frees attempts with an expired lease in all deployments, and enqueues attempts again if their job died with its
+// worker. It is idempotent and safe to run while the worker still works.
 func (e *Engine) sweep(ctx context.Context) error {
 	now := time.Now()
 	rows, err := e.store.Reader.WorkflowAttempt.Query().Where(workflowattempt.LeaseUntilLT(store.Micros(now))).
@@ -38,20 +39,20 @@ func (e *Engine) sweep(ctx context.Context) error {
 	}
 	var problems []error
 	for _, row := range rows {
-		if err := e.free(tenant.NewContext(ctx, row.DeploymentID), row, now); err != nil {
+		if err := e.expire(tenant.NewContext(ctx, row.DeploymentID), row, now); err != nil {
 			problems = append(problems, fmt.Errorf("free attempt %d: %w", row.ID, err))
 		}
 	}
 	return errors.Join(append(problems, e.enqueueLost(ctx))...)
 }
 
-// free ends an attempt whose lease is over.
-func (e *Engine) free(ctx context.Context, row *ent.WorkflowAttempt, now time.Time) error {
+// expire ends an attempt with an expired lease.
+func (e *Engine) expire(ctx context.Context, row *ent.WorkflowAttempt, now time.Time) error {
 	run, err := e.store.Reader.WorkflowRun.Get(ctx, row.RunID)
 	if err != nil {
 		return err
 	}
-	h, err := e.hold(ctx, run, row, row.Worker)
+	h, err := e.load(ctx, run, row, row.Worker)
 	if err != nil {
 		return err
 	}
@@ -63,11 +64,11 @@ func (e *Engine) free(ctx context.Context, row *ent.WorkflowAttempt, now time.Ti
 	return err
 }
 
-// enqueueLost enqueues attempts anew whose job was taken by a worker that died before it took the attempt. The time in
-// not_before keeps it from doing so at every sweep while the new job waits.
+// enqueueLost enqueues attempts again if their job's worker died before it took the attempt. not_before keeps each
+// sweep from enqueueing another job while the new one waits.
 func (e *Engine) enqueueLost(ctx context.Context) error {
 	queue := jobs.FromContext(ctx)
-	before := time.Now().Add(-lostAfter)
+	before := time.Now().Add(-takeTimeout)
 	lost, err := queue.Lost(ctx, attemptArgs{}.Kind(), before)
 	if err != nil {
 		return err
@@ -88,7 +89,7 @@ func (e *Engine) enqueueLost(ctx context.Context) error {
 		}
 		err = e.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			if run, err := e.lock(ctx, tx, args.RunID); err != nil || run == nil {
-				return err // what a run that has ended leaves in the queue, nobody makes
+				return err // the run has ended: its job is not enqueued again
 			}
 			n, err := tx.WorkflowAttempt.Update().Where(
 				workflowattempt.ID(args.AttemptID), workflowattempt.Status(Pending), workflowattempt.NotBeforeLT(store.Micros(before)),
@@ -105,8 +106,8 @@ func (e *Engine) enqueueLost(ctx context.Context) error {
 	return nil
 }
 
-// forget deletes the artifacts of runs that ended before a time, in small transactions.
-func (e *Engine) forget(ctx context.Context, endedBefore time.Time) error {
+// deleteArtifacts deletes the artifacts of runs that ended before a time, in small transactions.
+func (e *Engine) deleteArtifacts(ctx context.Context, endedBefore time.Time) error {
 	ctx = tenant.System(ctx)
 	for at, id := int64(0), int64(0); ; {
 		runs, err := e.store.Reader.WorkflowRun.Query().Where(
@@ -119,23 +120,23 @@ func (e *Engine) forget(ctx context.Context, endedBefore time.Time) error {
 		}
 		last := runs[len(runs)-1]
 		at, id = *last.FinishedAt, last.ID
-		if err := e.forgetRuns(ctx, runs); err != nil {
+		if err := e.deleteRunArtifacts(ctx, runs); err != nil {
 			return err
 		}
 	}
 }
 
-func (e *Engine) forgetRuns(ctx context.Context, runs []*ent.WorkflowRun) error {
+func (e *Engine) deleteRunArtifacts(ctx context.Context, runs []*ent.WorkflowRun) error {
 	runIDs, deployments := make([]int64, len(runs)), make([]int64, len(runs))
 	for i, run := range runs {
 		runIDs[i], deployments[i] = run.ID, run.DeploymentID
 	}
 	slices.Sort(deployments)
-	deployments = slices.Compact(deployments) // they come first, as in the index
+	deployments = slices.Compact(deployments) // the deployment is the first column of the index
 	for {
 		ids, err := e.store.Reader.WorkflowArtifact.Query().Where(store.OneOf(workflowartifact.FieldDeploymentID, deployments), func(s *entsql.Selector) {
 			s.Where(store.InIDs(s.C(workflowartifact.FieldRunID), runIDs))
-		}).Limit(forgetBatch).IDs(ctx)
+		}).Limit(retentionBatch).IDs(ctx)
 		if err != nil || len(ids) == 0 {
 			return err
 		}

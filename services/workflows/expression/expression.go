@@ -18,21 +18,21 @@ import (
 
 // Limits of one evaluation.
 const (
-	// MaxLength is the length of an expression in characters.
+	// MaxLength is the maximum length of an expression in characters.
 	MaxLength = 4096
-	// MaxResult is the size of what an expression, or all those of one step together, may give: about the bytes of its
-	// JSON.
+	// MaxResult is the maximum size of the result of an expression, or of all expressions of a step together, in
+	// approximate bytes of JSON.
 	MaxResult = 4 << 20
 
 	maxRange   = 10_000
 	evalPeriod = 10 * time.Second
 )
 
-// Scope holds what an expression sees, by name (see [Variables]): JSON-like values, integers as any integer type, a
-// whole float64 or a json.Number.
+// Scope holds the variables of an expression by name (see [Variables]). Values are JSON-like; an integer may be any
+// integer type, a whole float64 or a json.Number.
 type Scope = map[string]any
 
-// The names that an expression may use.
+// Variables of an expression.
 const (
 	Inputs   = "inputs"   // of the run, by name
 	Run      = "run"      // id, workflow, projectId, gitRef, commit
@@ -58,16 +58,16 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(options...)
 })
 
-// compiled is an expression that was parsed and checked, or why it cannot be.
+// compiled is a compiled expression, or its error.
 type compiled struct {
 	env *cel.Env
 	ast *cel.Ast
 	err error
 }
 
-// recent keeps what was compiled: the branches of a foreach evaluate the same expressions, and compiling takes longer
-// than evaluating.
-var recent = sync.OnceValue(func() *lru.Cache[string, compiled] {
+// compiledCache caches compiled expressions: the branches of a foreach evaluate the same ones, and compilation takes
+// longer than evaluation.
+var compiledCache = sync.OnceValue(func() *lru.Cache[string, compiled] {
 	cache, err := lru.New[string, compiled](500)
 	if err != nil {
 		panic(err) // the size is positive
@@ -77,13 +77,13 @@ var recent = sync.OnceValue(func() *lru.Cache[string, compiled] {
 
 // compile parses and checks one expression; text may be wrapped in ${{ }}.
 func compile(text string) compiled {
-	source := bare(text)
-	if found, known := recent().Get(source); known {
+	source := unwrap(text)
+	if found, known := compiledCache().Get(source); known {
 		return found
 	}
 	out := compileNew(source)
 	if len(source) <= MaxLength {
-		recent().Add(source, out)
+		compiledCache().Add(source, out)
 	}
 	return out
 }
@@ -107,12 +107,12 @@ func compileNew(source string) compiled {
 	return compiled{env: env, ast: checked}
 }
 
-// Check refuses an expression that can never be evaluated: bad syntax, unknown names and functions, types that do not
-// fit.
+// Check rejects an expression that can never be evaluated: invalid syntax, unknown names and functions, mismatched
+// types.
 func Check(text string) error { return compile(text).err }
 
-// Eval evaluates one expression. Numbers without a fraction are int64, others float64; times and durations are texts as
-// in protobuf's JSON, bytes are base64.
+// Eval evaluates one expression. Numbers without a fraction are int64, others float64. Timestamps and durations are
+// strings as in protobuf's JSON; bytes are base64.
 func Eval(text string, scope Scope) (any, error) {
 	budget := MaxResult
 	return eval(text, scope, &budget)
@@ -126,7 +126,7 @@ func eval(text string, scope Scope, budget *int) (any, error) {
 	m := &meter{}
 	program, err := c.env.Program(c.ast, m.decorate(), cel.InterruptCheckFrequency(1000))
 	if err != nil {
-		return nil, fmt.Errorf("expression %s: %w", short(bare(text)), err)
+		return nil, fmt.Errorf("expression %s: %w", short(unwrap(text)), err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), evalPeriod)
 	defer cancel()
@@ -138,25 +138,25 @@ func eval(text string, scope Scope, budget *int) (any, error) {
 		err = errTooLong
 	}
 	if err != nil {
-		return nil, fmt.Errorf("expression %s: %w", short(bare(text)), err)
+		return nil, fmt.Errorf("expression %s: %w", short(unwrap(text)), err)
 	}
-	value, err := plain(result, budget, 0)
+	value, err := fromCEL(result, budget, 0)
 	if err != nil {
-		return nil, fmt.Errorf("expression %s: %w", short(bare(text)), err)
+		return nil, fmt.Errorf("expression %s: %w", short(unwrap(text)), err)
 	}
 	return value, nil
 }
 
-// Uses is what an expression reads.
+// Uses holds the names that an expression reads.
 type Uses struct {
-	// Variables are those of [Variables] that occur.
+	// Variables holds the members of [Variables] that occur.
 	Variables map[string]bool
 	// Steps and Inputs are the names N in steps.N and inputs.N, also as steps["N"].
 	Steps, Inputs map[string]bool
 }
 
-// UsesOf tells what the expressions in all texts of a value read, so that a definition that names an unknown step is
-// refused before it runs. Expressions that do not compile are left out.
+// UsesOf returns the names that the expressions in all texts of a value read, so that a definition with an unknown step
+// is rejected before it runs. Expressions that do not compile are left out.
 func UsesOf(value any) Uses {
 	uses := Uses{Variables: map[string]bool{}, Steps: map[string]bool{}, Inputs: map[string]bool{}}
 	_ = eachExpression(value, func(text string) error {
@@ -214,8 +214,8 @@ func (u Uses) member(of ast.Expr, name string) {
 	}
 }
 
-// bare takes the ${{ }} off an expression that is written with it where none is needed.
-func bare(text string) string {
+// unwrap strips ${{ }} from an expression where it is optional.
+func unwrap(text string) string {
 	text = strings.TrimSpace(text)
 	if inner, only := single(text); only {
 		text = strings.TrimSpace(inner)
@@ -223,7 +223,7 @@ func bare(text string) string {
 	return text
 }
 
-// short keeps error texts to one line of a bearable length.
+// short reduces error texts to one line of limited length.
 func short(text string) string {
 	const most = 200
 	text = strings.Join(strings.Fields(text), " ")

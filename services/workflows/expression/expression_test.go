@@ -94,7 +94,7 @@ func TestEvalRefuses(t *testing.T) {
 	}
 }
 
-// A text that doubles with every level must end at the cost, long before the memory.
+// A text that doubles at each level is stopped by the cost limit before it uses much memory.
 func TestEvalEndsAtItsCost(t *testing.T) {
 	text := `"0123456789abcdef"`
 	for range 40 {

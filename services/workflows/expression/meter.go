@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// maxCost is how many calls of functions and operators one evaluation may make; 16 bytes of a text that one of them
-	// gives count as another call.
+	// maxCost is the maximum number of function and operator calls in one evaluation. Each 16 bytes of a text result count
+	// as another call.
 	maxCost = 500_000
-	// maxItems is how long a list may become on the way to the result.
+	// maxItems is the maximum length of a list, intermediate results included.
 	maxItems = 200_000
 )
 
@@ -24,11 +24,11 @@ var (
 	errTooLong   = fmt.Errorf("the evaluation is too costly: it took longer than %s", evalPeriod)
 )
 
-// meter counts what one evaluation costs. CEL's own tracking of costs takes time that grows with the square of the
-// length of a list: too much for the join of a wide foreach.
+// meter counts the cost of one evaluation. CEL's own cost tracking takes quadratic time in the length of a list, which
+// is too slow for the join of a wide foreach.
 type meter struct{ cost int }
 
-// decorate puts the meter behind every call.
+// decorate wraps each call with the meter.
 func (m *meter) decorate() cel.ProgramOption {
 	return cel.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 		if call, is := i.(interpreter.InterpretableCall); is {
@@ -38,10 +38,10 @@ func (m *meter) decorate() cel.ProgramOption {
 	})
 }
 
-// exceeded reports whether the evaluation must end. It stays so: an error inside of || could be swallowed.
+// exceeded reports whether the evaluation must end. It stays true, because || can swallow a single error.
 func (m *meter) exceeded() bool { return m.cost > maxCost }
 
-// charge counts one call and what it gave.
+// charge counts one call and its result.
 func (m *meter) charge(v ref.Val) ref.Val {
 	m.cost++
 	switch v := v.(type) {
@@ -78,7 +78,7 @@ func (c *metered) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 // Eval implements interpreter.Interpretable.
 func (c *metered) Eval(vars interpreter.Activation) ref.Val { return c.Exec(interpreter.AsFrame(vars)) }
 
-// affordable looks at the arguments of the functions whose result can be far larger than these, before they make it.
+// affordable checks the arguments of functions whose result can be far larger than their arguments, before the call.
 func (c *metered) affordable(frame *interpreter.ExecutionFrame) bool {
 	switch c.Function() {
 	case "replace", "join", "format":
@@ -89,7 +89,7 @@ func (c *metered) affordable(frame *interpreter.ExecutionFrame) bool {
 	args := make([]ref.Val, len(c.Args()))
 	for i, arg := range c.Args() {
 		args[i] = arg.Exec(frame)
-		if _, err := plain(args[i], &budget, 0); err != nil && budget < 0 {
+		if _, err := fromCEL(args[i], &budget, 0); err != nil && budget < 0 {
 			return false
 		}
 	}

@@ -13,14 +13,14 @@ const (
 	closing = "}}"
 )
 
-// part is a piece of a text: literal, or an expression with its ${{ }} taken off.
+// part is a piece of a text: a literal, or an expression without its ${{ }}.
 type part struct {
 	text       string
 	expression bool
 }
 
-// split cuts a text into its parts. An expression ends at the first }} that is outside of its string literals, comments
-// and braces, so that an object in it needs no blanks.
+// split splits a text into parts. An expression ends at the first }} outside of its string literals, comments and
+// braces, so an object literal needs no extra spaces.
 func split(text string) ([]part, error) {
 	var parts []part
 	for text != "" {
@@ -41,7 +41,7 @@ func split(text string) ([]part, error) {
 	return parts, nil
 }
 
-// endOf finds the }} that ends an expression; -1 when there is none.
+// endOf returns the index of the }} that ends an expression; -1 if there is none.
 func endOf(text string) int {
 	depth := 0
 	for i := 0; i < len(text); {
@@ -71,7 +71,7 @@ func endOf(text string) int {
 	return -1
 }
 
-// literal gives the length of the string literal that text begins with; -1 when it does not end.
+// literal returns the length of the string literal at the start of text; -1 if it is unterminated.
 func literal(text string, raw bool) int {
 	quote := text[:1]
 	if triple := strings.Repeat(quote, 3); strings.HasPrefix(text, triple) {
@@ -88,7 +88,7 @@ func literal(text string, raw bool) int {
 	return -1
 }
 
-// isRaw reports whether a string literal after this text is a raw one: r"…", rb"…".
+// isRaw reports whether a string literal after this prefix is a raw one: r"…", rb"…".
 func isRaw(before string) bool {
 	start := len(before)
 	for start > 0 && (before[start-1] == '_' || before[start-1] >= '0' && before[start-1] <= '9' || before[start-1]|0x20 >= 'a' && before[start-1]|0x20 <= 'z') {
@@ -101,7 +101,7 @@ func isRaw(before string) bool {
 	return false
 }
 
-// single returns the expression of a text that is one expression and nothing else.
+// single returns the expression if the text is exactly one expression.
 func single(text string) (string, bool) {
 	if !strings.HasPrefix(text, opening) {
 		return "", false
@@ -113,7 +113,7 @@ func single(text string) (string, bool) {
 	return parts[0].text, true
 }
 
-// CheckTexts refuses a JSON-like value in whose texts an expression is wrong.
+// CheckTexts rejects a JSON-like value if an expression in one of its texts is invalid.
 func CheckTexts(value any) error { return eachExpression(value, Check) }
 
 // eachExpression calls fn for the expressions in all texts of a value, in a fixed order.
@@ -148,10 +148,9 @@ func eachExpression(value any, fn func(text string) error) error {
 	return nil
 }
 
-// Render evaluates the expressions in all texts of a JSON-like value and returns a new one. A text that is one
-// expression (blanks around it do not count) becomes its value, whatever the type; in any other text the values are
-// written as [Text] does. What an expression gave is not looked at again: text from outside cannot bring expressions
-// in.
+// Render evaluates the expressions in all texts of a JSON-like value and returns a new value. A text that is exactly
+// one expression (ignoring surrounding blanks) becomes its value, of any type. In other texts values are formatted as
+// [Text] does. Results are not evaluated again, so external text cannot inject expressions.
 func Render(value any, scope Scope) (any, error) {
 	budget := MaxResult
 	return render(value, scope, &budget)

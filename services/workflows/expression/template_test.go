@@ -32,7 +32,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// What came from outside is data: an expression in it stays text.
+// External text is data: an expression in it stays text.
 func TestRenderEvaluatesOnce(t *testing.T) {
 	got, err := expression.Render("see ${{ item }}", expression.Scope{"item": "${{ steps.secret.output }}"})
 	if err != nil || got != "see ${{ steps.secret.output }}" {

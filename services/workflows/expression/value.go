@@ -15,11 +15,11 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// maxDepth bounds the nesting of results.
+// maxDepth limits the nesting of results.
 const maxDepth = 100
 
-// adapter shows JSON-like values to CEL without copying them. JSON has one kind of number and CEL two that do not mix:
-// a number without a fraction is an int, so that items[0].line + 1 works with what encoding/json has decoded.
+// adapter exposes JSON-like values to CEL without copying them. JSON has one number type, and CEL has two that do not
+// mix. A number without a fraction becomes an int, so items[0].line + 1 works with values that encoding/json decoded.
 type adapter struct{}
 
 // NativeToValue implements types.Adapter.
@@ -56,7 +56,7 @@ func (a adapter) NativeToValue(value any) ref.Val {
 }
 
 func number(f float64) ref.Val {
-	const exact = 1 << 53 // beyond it a float64 no longer says which integer was meant
+	const exact = 1 << 53 // above this a float64 does not identify an integer
 	if f == math.Trunc(f) && math.Abs(f) <= exact {
 		return types.Int(f)
 	}
@@ -65,8 +65,8 @@ func number(f float64) ref.Val {
 
 var errTooLarge = fmt.Errorf("the result is larger than %d MiB", MaxResult>>20)
 
-// plain turns a value of CEL into a JSON-like one and takes its size off the budget.
-func plain(value ref.Val, budget *int, depth int) (any, error) {
+// fromCEL converts a CEL value to a JSON-like one and charges its size to the budget.
+func fromCEL(value ref.Val, budget *int, depth int) (any, error) {
 	if *budget -= 2; *budget < 0 {
 		return nil, errTooLarge
 	}
@@ -118,7 +118,7 @@ func text(s string, budget *int) (any, error) {
 func list(v traits.Lister, budget *int, depth int) (any, error) {
 	out := []any{}
 	for it := v.Iterator(); it.HasNext() == types.True; {
-		item, err := plain(it.Next(), budget, depth+1)
+		item, err := fromCEL(it.Next(), budget, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +138,7 @@ func object(v traits.Mapper, budget *int, depth int) (any, error) {
 		if *budget -= len(name); *budget < 0 {
 			return nil, errTooLarge
 		}
-		item, err := plain(v.Get(key), budget, depth+1)
+		item, err := fromCEL(v.Get(key), budget, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -147,8 +147,8 @@ func object(v traits.Mapper, budget *int, depth int) (any, error) {
 	return out, nil
 }
 
-// Text is how a value appears inside a text, and what the cases of a switch are compared with: texts as they are, null
-// as nothing, lists and objects as JSON.
+// Text converts a value to the form used inside a text and compared with the cases of a switch: strings unchanged, null
+// as "", lists and objects as JSON.
 func Text(value any) (string, error) {
 	switch v := value.(type) {
 	case nil:

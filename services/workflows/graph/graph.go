@@ -1,58 +1,58 @@
-// Package graph says where the steps of a run are together, from how many of their tasks are where.
+// Package graph computes the status of each step of a run from the number of its tasks in each status.
 package graph
 
 import (
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
 )
 
-// Step is one of a plan.
+// Step is a step of a plan.
 type Step struct {
 	Name string
-	// Next are the names of the steps that follow.
+	// Next holds the names of the steps that follow.
 	Next []string
-	// ContinueOnError: a task that failed for good counts as done.
+	// ContinueOnError: a task that failed finally counts as done.
 	ContinueOnError bool
 }
 
 // Tasks counts the tasks of a step by status.
 type Tasks struct{ Pending, Running, Succeeded, Failed, Skipped, Error int64 }
 
-// Live reports whether any of them may still bring tasks of other steps.
+// Live reports whether a task is pending or running, so that tasks of later steps may follow.
 func (t Tasks) Live() bool { return t.Pending+t.Running > 0 }
 
-// All is how many there are.
+// All is the total number of tasks.
 func (t Tasks) All() int64 {
 	return t.Pending + t.Running + t.Succeeded + t.Failed + t.Skipped + t.Error
 }
 
-// Fork is a place where some branches have not reached the join.
+// Fork is a fork with branches that have not reached the join.
 type Fork struct {
-	// Step is the one that forked, Join the one where its branches end.
+	// Step is the step that forked. Join is the step where its branches end.
 	Step, Join string
-	// Unstarted: some branches have not even begun.
+	// Unstarted: some branches have not begun.
 	Unstarted bool
 }
 
-// Run is what is known of a run.
+// Run is the known state of a run.
 type Run struct {
-	// Steps in topological order, the first one is the start.
+	// Steps is in topological order. The first one is the start step.
 	Steps []Step
-	// Tasks by name of the step.
+	// Tasks holds the counts by step name.
 	Tasks map[string]Tasks
-	// Open are the forks that wait for branches.
+	// Open holds the forks that wait for branches.
 	Open []Fork
-	// Ended: no task will begin any more.
+	// Ended: no more tasks will begin.
 	Ended bool
 }
 
-// Statuses returns where each step is, by name:
+// Statuses returns the status of each step by name:
 //
-//   - RUNNING when a task of it runs, else PENDING when one waits.
-//   - ERROR, else FAILED, when a task ended so and the run does not go on after such.
-//   - ERROR or FAILED also when none of its tasks succeeded, although the run went on.
-//   - SUCCEEDED when tasks of it are done and no more can come; RUNNING when more can: the other branches of a foreach.
-//   - SKIPPED when nothing can lead to it any more, PENDING when something can. What can is a live task, over the steps that
-//     follow it, and an open fork, over its join.
+//   - RUNNING if one of its tasks is running, else PENDING if one is pending.
+//   - ERROR, else FAILED, if one of its tasks ended so and ContinueOnError is not set.
+//   - ERROR or FAILED also if no task succeeded, although ContinueOnError is set.
+//   - SUCCEEDED if its tasks are done and no more can follow; RUNNING if more can: other branches of a foreach.
+//   - SKIPPED if the step cannot be reached any more, PENDING if it can: from a live task through the steps that
+//     follow, or from an open fork through its join.
 func (r Run) Statuses() map[string]workflowsv1.WorkflowStepStatus {
 	reachable := r.reachable()
 	statuses := make(map[string]workflowsv1.WorkflowStepStatus, len(r.Steps))

@@ -89,7 +89,7 @@ func all(n int, status workflowsv1.WorkflowStepStatus) (statuses []workflowsv1.W
 	return statuses
 }
 
-// kinds of steps of the interpreter below.
+// Types of steps of the interpreter below.
 const (
 	linear = iota
 	choose
@@ -97,7 +97,7 @@ const (
 	join
 )
 
-// machine runs a random plan one move at a time, as simply as can be.
+// machine executes a random plan one move at a time.
 type machine struct {
 	t     *rapid.T
 	steps []Step
@@ -121,7 +121,7 @@ type fork struct {
 	parent                  *fork
 }
 
-// block appends steps that begin at one step and end at one, and returns their names.
+// block appends steps with one first and one last step, and returns their names.
 func (m *machine) block(depth int) (first, last string) {
 	step := func(kind int) string {
 		name := fmt.Sprintf("s%d", len(m.steps))
@@ -182,7 +182,7 @@ func (m *machine) begin(step string, in *fork) {
 	m.live = append(m.live, &task{step: step, fork: in})
 }
 
-// move lets a random task begin or end, or a fork begin another branch.
+// move starts or ends a random task, or starts another branch of a fork.
 func (m *machine) move() {
 	for _, f := range m.forks {
 		if f.begun < f.branches && rapid.Bool().Draw(m.t, "begin a branch") {
@@ -246,8 +246,7 @@ func (m *machine) state() Run {
 	return run
 }
 
-// A step that is called done or skipped never gets another task, one that gets tasks was never called so, and nothing
-// is open at the end.
+// A step that is done or skipped never gets another task. At the end no step is open.
 func TestStatusesOfRandomRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &machine{t: t, kinds: map[string]int{}, joins: map[string]string{}, tasks: map[string]Tasks{}}

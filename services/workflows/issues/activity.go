@@ -14,12 +14,11 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// rowsPerInsert keeps a statement below the numbers of parameters that databases take.
+// rowsPerInsert keeps a statement below the databases' parameter limits.
 const rowsPerInsert = 500
 
-// Activity is what changed between two states of an issue, of the fields that people decide by; nil when nothing did.
-// before is nil for a new issue. Ids and the time are left out: they are those of the row that the activity is stored
-// in.
+// Activity returns the difference between two states of an issue in the fields that people triage by; nil if there is
+// none. before is nil for a new issue. Ids and the time are not set: the stored row has them.
 func Activity(before, after *ent.AgenticIssue) *workflowsv1.IssueActivity {
 	out := &workflowsv1.IssueActivity{NewValues: &workflowsv1.Issue{}, ChangedFields: &fieldmaskpb.FieldMask{}}
 	old := &workflowsv1.Issue{}
@@ -69,7 +68,7 @@ func timestamp(micros *int64) *timestamppb.Timestamp {
 	return timestamppb.New(store.Time(*micros))
 }
 
-// Record stores one activity for each of some issues.
+// Record stores one activity for each of the issues.
 func Record(ctx context.Context, tx *ent.Tx, deploymentID int64, activity *workflowsv1.IssueActivity, at int64, issueIDs ...int64) error {
 	stored, err := proto.Marshal(activity)
 	if err != nil {
@@ -87,7 +86,7 @@ func Record(ctx context.Context, tx *ent.Tx, deploymentID int64, activity *workf
 	return nil
 }
 
-// ConvertActivity makes the answer of the API out of a row.
+// ConvertActivity converts a row to the API's form.
 func ConvertActivity(row *ent.AgenticIssueEvent) (*workflowsv1.IssueActivity, error) {
 	out := &workflowsv1.IssueActivity{}
 	if err := proto.Unmarshal(row.Activity, out); err != nil {
@@ -102,7 +101,7 @@ func ConvertActivity(row *ent.AgenticIssueEvent) (*workflowsv1.IssueActivity, er
 	return out, nil
 }
 
-// byRun makes an activity that of a run.
+// byRun marks an activity as made by a run.
 func byRun(activity *workflowsv1.IssueActivity, runID int64, reason, workflow string) *workflowsv1.IssueActivity {
 	activity.ActorType = workflowsv1.ActorType_ACTOR_TYPE_SEMGREP
 	activity.ActorId = fmt.Sprint(runID)

@@ -13,7 +13,7 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// decide computes what the result makes of its issue.
+// decide computes the issue's new state from the result.
 func (e *entry) decide(call step.Call, now int64) error {
 	switch {
 	case e.isIssue():
@@ -26,8 +26,8 @@ func (e *entry) decide(call step.Call, now int64) error {
 	return nil
 }
 
-// detect is decide for a result that is an issue. What a person decided stays, unless it was that it is fixed: then it
-// is open again. The same run cannot say so twice: in between a person may have decided anew.
+// detect applies a result that is an issue. A person's triage decision stays, except "fixed": the issue is then
+// reopened. One run reopens an issue only once, because a person may have decided again in between.
 func (e *entry) detect(call step.Call, now int64) error {
 	after := &ent.AgenticIssue{
 		DeploymentID: call.DeploymentID, ProjectID: call.ProjectID, Identity: e.identity, Class: clip(identity.Class(e.Class), maxValue),
@@ -42,7 +42,7 @@ func (e *entry) detect(call step.Call, now int64) error {
 		}
 	}
 	known := labelsOf(details)
-	e.learn(details, call)
+	e.mergeDetails(details, call)
 	for l := range labelsOf(details) {
 		if !known[l] {
 			e.labels = append(e.labels, l)
@@ -63,7 +63,7 @@ func (e *entry) detect(call step.Call, now int64) error {
 	return nil
 }
 
-// detectionState is what the detection makes of the state before.
+// detectionState returns the detection state after this detection.
 func (e *entry) detectionState(before string) string {
 	switch {
 	case e.Verified == VerifiedPresent:
@@ -74,8 +74,8 @@ func (e *entry) detectionState(before string) string {
 	return Detected
 }
 
-// learn adds what this detection says to the lists of the issue.
-func (e *entry) learn(d *storev1.AgenticIssueDetails, call step.Call) {
+// mergeDetails merges the detection's values into the lists of the issue.
+func (e *entry) mergeDetails(d *storev1.AgenticIssueDetails, call step.Call) {
 	d.Actions = union(d.GetActions(), e.Actions...)
 	d.WorkflowIds = union(d.GetWorkflowIds(), call.Workflow)
 	d.Identities = union(d.GetIdentities(), e.Identities...)
@@ -92,7 +92,7 @@ func (e *entry) learn(d *storev1.AgenticIssueDetails, call step.Call) {
 	d.StartLine, d.EndLine = max(e.StartLine, 0), max(e.EndLine, 0)
 }
 
-// labelsOf is what callers filter by.
+// labelsOf returns the values that callers can filter by.
 func labelsOf(d *storev1.AgenticIssueDetails) map[label]bool {
 	labels := map[label]bool{}
 	for kind, values := range map[string][]string{
@@ -106,7 +106,7 @@ func labelsOf(d *storev1.AgenticIssueDetails) map[label]bool {
 	return labels
 }
 
-// reason is why the product changed an issue.
+// reason explains an automatic change of an issue.
 func (e *entry) reason() string {
 	switch {
 	case e.Verified == VerifiedAbsent:
@@ -119,7 +119,7 @@ func (e *entry) reason() string {
 	return "detected again"
 }
 
-// isCommit tells a commit from a branch or a tag: a commit is no ref that later runs are about too.
+// isCommit distinguishes a commit from a branch or tag. Later runs do not share a commit as a ref.
 func isCommit(ref string) bool {
 	if len(ref) != 40 && len(ref) != 64 {
 		return false

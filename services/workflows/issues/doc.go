@@ -1,7 +1,6 @@
-// Package issues keeps the issues that agentic workflows find: one for each project, file, class of weakness and
-// evidence, in whatever run they are found.
+// Package issues stores the issues that agentic workflows find. An issue is one project, file, weakness class and
+// evidence, across all runs.
 //
-// [Upsert] stores what a step of a run found, [RunEnded] says of the others that they were not detected any more, and
-// [Report] sums a run up. All three act in a transaction of the caller. What several runs write about one project takes
-// turns.
+// [Upsert] stores the results of a step, [RunEnded] marks the other issues as not detected, and [Report] summarizes a
+// run. All three use the caller's transaction. Writes of several runs to one project are serialized.
 package issues

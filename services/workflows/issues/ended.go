@@ -19,13 +19,13 @@ import (
 	"github.com/palisade/palisade/services/projects/gitref"
 )
 
-// completed is the status of a run whose end step succeeded.
+// completed is the status of a run that reached its end step successfully.
 const completed = "completed"
 
-// RunEnded says of the issues that a run looked for and did not find that they are not detected any more. run is its
-// row with the final status. Only a run that completed without a failed task says so, and only if it stored results
-// with [Upsert]; of the issues of its project, of those that a run of the same workflow detected before this one began,
-// on the same branch if it names one, in the files that it covered. Call it once, whatever the status is.
+// RunEnded marks issues that a run looked for and did not find as not detected. run is its row with the final status.
+// The run must have completed without a failed task and have stored results with [Upsert]. The affected issues are in
+// its project, were detected by an earlier run of the same workflow, on the same branch if the run names one, in files
+// that the run covered. Call it once, for any status.
 func RunEnded(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun) error {
 	ctx = tenant.NewContext(ctx, run.DeploymentID)
 	if run.Status == completed {
@@ -58,7 +58,7 @@ func missing(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun) error {
 		return err
 	}
 	for _, state := range []string{Detected, statePresent} {
-		ids, err := tx.AgenticIssue.Query().Where(agenticissue.DetectionState(state), lookedFor(run, covered.Path == everything), forUpdate).
+		ids, err := tx.AgenticIssue.Query().Where(agenticissue.DetectionState(state), missedIssues(run, covered.Path == wholeProject), forUpdate).
 			Order(ent.Asc(agenticissue.FieldID)).IDs(ctx)
 		if err != nil {
 			return err
@@ -82,8 +82,8 @@ func notDetected(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun, before s
 		SetDetectionState(NotDetected).Exec(ctx)
 }
 
-// lookedFor chooses the issues that the run would have found if they were there still, and did not.
-func lookedFor(run *ent.WorkflowRun, whole bool) predicate.AgenticIssue {
+// missedIssues selects the issues that the run would have found if they still existed.
+func missedIssues(run *ent.WorkflowRun, whole bool) predicate.AgenticIssue {
 	began := run.SubmittedAt
 	if run.StartedAt != nil {
 		began = *run.StartedAt
@@ -108,26 +108,25 @@ func lookedFor(run *ent.WorkflowRun, whole bool) predicate.AgenticIssue {
 	}
 }
 
-// each makes the database look once for each issue, by the index that fits. PostgreSQL would make a join of it, and
-// where it has no statistics one that reads all rows of the run or the deployment for each issue; an OFFSET keeps it
-// from that.
-func each(rows *entsql.Selector) *entsql.Selector {
+// perIssue makes the database run one index lookup per issue. PostgreSQL would plan a join instead and, without
+// statistics, read all rows of the run or the deployment for each issue. The OFFSET prevents that plan.
+func perIssue(rows *entsql.Selector) *entsql.Selector {
 	if rows.Dialect() == dialect.Postgres {
 		rows.Offset(0)
 	}
 	return rows
 }
 
-// of selects the rows of a table that belong to the run and whose column has a value of the issue.
+// of selects the rows of a table that belong to the run and have the issue's value in a column.
 func of(s *entsql.Selector, table, column, value string, run *ent.WorkflowRun) *entsql.Selector {
 	t := entsql.Dialect(s.Dialect()).Table(table).As("of_run")
-	return each(entsql.Dialect(s.Dialect()).Select(t.C(column)).From(t).Where(entsql.And(
+	return perIssue(entsql.Dialect(s.Dialect()).Select(t.C(column)).From(t).Where(entsql.And(
 		entsql.EQ(t.C(workflowfinding.FieldDeploymentID), run.DeploymentID), entsql.EQ(t.C(workflowfinding.FieldRunID), run.ID),
 		entsql.ColumnsEQ(t.C(column), value),
 	)))
 }
 
-// hasLabel is the condition that the issue has a label; an empty value stands for any.
+// hasLabel is the condition that the issue has a label. An empty value matches any.
 func hasLabel(s *entsql.Selector, deploymentID int64, kind, value string) *entsql.Predicate {
 	t := entsql.Dialect(s.Dialect()).Table(agenticissuelabel.Table).As("labels")
 	where := entsql.And(
@@ -138,5 +137,5 @@ func hasLabel(s *entsql.Selector, deploymentID int64, kind, value string) *entsq
 	if value != "" {
 		where = entsql.And(where, entsql.EQ(t.C(agenticissuelabel.FieldValue), value))
 	}
-	return entsql.Exists(each(entsql.Dialect(s.Dialect()).Select(t.C(agenticissuelabel.FieldIssueID)).From(t).Where(where)))
+	return entsql.Exists(perIssue(entsql.Dialect(s.Dialect()).Select(t.C(agenticissuelabel.FieldIssueID)).From(t).Where(where)))
 }

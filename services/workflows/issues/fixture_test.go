@@ -15,31 +15,31 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// land is a deployment with one project.
-type land struct {
+// fixture is a deployment with one project.
+type fixture struct {
 	*apitest.Server
 	project *int64
 }
 
-func each(t *testing.T, test func(t *testing.T, l land)) {
+func each(t *testing.T, test func(t *testing.T, l fixture)) {
 	t.Helper()
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := land{Server: s}
+		l := fixture{Server: s}
 		l.project = l.addProject(t, "acme/web")
 		test(t, l)
 	})
 }
 
 // write runs fn in a transaction of the deployment.
-func (l land) write(t *testing.T, fn func(ctx context.Context, tx *ent.Tx) error) {
+func (l fixture) write(t *testing.T, fn func(ctx context.Context, tx *ent.Tx) error) {
 	t.Helper()
 	if err := l.Store.Write(tenant.NewContext(t.Context(), l.DeploymentID), fn); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (l land) addProject(t *testing.T, name string) *int64 {
+func (l fixture) addProject(t *testing.T, name string) *int64 {
 	t.Helper()
 	var id int64
 	l.write(t, func(ctx context.Context, tx *ent.Tx) error {
@@ -53,7 +53,7 @@ func (l land) addProject(t *testing.T, name string) *int64 {
 }
 
 // begin begins a run of a workflow.
-func (l land) begin(t *testing.T, workflow string, project *int64, ref string) step.Call {
+func (l fixture) begin(t *testing.T, workflow string, project *int64, ref string) step.Call {
 	t.Helper()
 	var run *ent.WorkflowRun
 	l.write(t, func(ctx context.Context, tx *ent.Tx) (err error) {
@@ -67,7 +67,7 @@ func (l land) begin(t *testing.T, workflow string, project *int64, ref string) s
 	}
 }
 
-func (l land) upsert(t *testing.T, call step.Call, covered []string, found ...issues.Found) (counts issues.Counts) {
+func (l fixture) upsert(t *testing.T, call step.Call, covered []string, found ...issues.Found) (counts issues.Counts) {
 	t.Helper()
 	l.write(t, func(ctx context.Context, tx *ent.Tx) (err error) {
 		counts, err = issues.Upsert(ctx, tx, call, found, covered)
@@ -77,7 +77,7 @@ func (l land) upsert(t *testing.T, call step.Call, covered []string, found ...is
 }
 
 // end ends a run with a status and returns its report.
-func (l land) end(t *testing.T, call step.Call, status string) (report *workflowsv1.WorkflowReportSummary) {
+func (l fixture) end(t *testing.T, call step.Call, status string) (report *workflowsv1.WorkflowReportSummary) {
 	t.Helper()
 	l.write(t, func(ctx context.Context, tx *ent.Tx) error {
 		run, err := tx.WorkflowRun.UpdateOneID(call.RunID).SetStatus(status).SetFinishedAt(store.Now()).Save(ctx)
@@ -92,8 +92,8 @@ func (l land) end(t *testing.T, call step.Call, status string) (report *workflow
 	return report
 }
 
-// run is a whole run over the project.
-func (l land) run(t *testing.T, workflow string, covered []string, found ...issues.Found) issues.Counts {
+// run performs a whole run over the project.
+func (l fixture) run(t *testing.T, workflow string, covered []string, found ...issues.Found) issues.Counts {
 	t.Helper()
 	call := l.begin(t, workflow, l.project, "main")
 	counts := l.upsert(t, call, covered, found...)
@@ -101,13 +101,13 @@ func (l land) run(t *testing.T, workflow string, covered []string, found ...issu
 	return counts
 }
 
-func (l land) issue(t *testing.T, title string) *ent.AgenticIssue {
+func (l fixture) issue(t *testing.T, title string) *ent.AgenticIssue {
 	t.Helper()
 	return l.Store.Reader.AgenticIssue.Query().Where(agenticissue.DeploymentID(l.DeploymentID), agenticissue.Title(title)).OnlyX(l.System(t))
 }
 
-// history are the activities of an issue, the oldest first.
-func (l land) history(t *testing.T, of *ent.AgenticIssue) (out []*workflowsv1.IssueActivity) {
+// history returns the activities of an issue, oldest first.
+func (l fixture) history(t *testing.T, of *ent.AgenticIssue) (out []*workflowsv1.IssueActivity) {
 	t.Helper()
 	rows := l.Store.Reader.AgenticIssueEvent.Query().Where(agenticissueevent.IssueID(of.ID)).Order(ent.Asc(agenticissueevent.FieldID)).AllX(l.System(t))
 	for _, row := range rows {
@@ -120,8 +120,8 @@ func (l land) history(t *testing.T, of *ent.AgenticIssue) (out []*workflowsv1.Is
 	return out
 }
 
-// triage decides about an issue.
-func (l land) triage(t *testing.T, of *ent.AgenticIssue, state, reason string) {
+// triage sets the triage state of an issue.
+func (l fixture) triage(t *testing.T, of *ent.AgenticIssue, state, reason string) {
 	t.Helper()
 	l.write(t, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.AgenticIssue.UpdateOneID(of.ID).SetTriageState(state).SetTriageReason(reason).SetTriagedAt(store.Now()).Exec(ctx)

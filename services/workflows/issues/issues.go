@@ -8,26 +8,27 @@ import (
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
 )
 
-// Found is one result of a step, in the form that the parameters of issue.upsert have.
+// Found is one result of a step, in the form of the issue.upsert parameters.
 type Found struct {
 	// Title is one line. Required.
 	Title string `json:"title"`
-	// Description says what it is, Reasoning why it is one.
+	// Description says what the problem is; Reasoning says why it is one.
 	Description string `json:"description"`
 	Reasoning   string `json:"reasoning"`
 	// Severity is info, low, medium, high or critical; empty counts as medium.
 	Severity string `json:"severity"`
-	// Class is the class of weakness, in the words of the workflow.
+	// Class is the weakness class, in the workflow's own words.
 	Class string `json:"class"`
-	// File is a path in the repository; lines count from 1, 0 is unknown.
+	// File is a path in the repository. Lines start at 1; 0 is unknown.
 	File      string `json:"file"`
 	StartLine int64  `json:"startLine"`
 	EndLine   int64  `json:"endLine"`
-	// Evidence is the code, or whatever else shows the same thing in each run. Without it the title stands for it.
+	// Evidence is the code, or other text that is the same in each run. If it is empty, the title is used.
 	Evidence string `json:"evidence"`
-	// Vulnerable is false for a result that is none: the report counts it, no issue is made of it. Absent is true.
+	// Vulnerable is false for a result that is not a vulnerability: the report counts it, but it makes no issue. The
+	// default is true.
 	Vulnerable *bool `json:"vulnerable"`
-	// Verified is present or absent when the step examined an issue that is known already, else empty.
+	// Verified is present or absent if the step examined a known issue, else empty.
 	Verified string `json:"verified"`
 
 	CWEs               []string `json:"cwes"`
@@ -39,13 +40,13 @@ type Found struct {
 	Domains            []string `json:"domains"`
 }
 
-// The words of Found.Verified.
+// Values of Found.Verified.
 const (
 	VerifiedPresent = "present"
 	VerifiedAbsent  = "absent"
 )
 
-// Counts says what Upsert did. An issue that is reported twice counts once.
+// Counts is the result of Upsert. An issue that is reported twice counts once.
 type Counts struct {
 	Created int64 `json:"created"`
 	Updated int64 `json:"updated"`
@@ -64,7 +65,7 @@ const (
 	defaultSeverity = "medium"
 )
 
-// The kinds of labels: the lists of an issue that callers filter by.
+// Kinds of labels: the lists of an issue that callers can filter by.
 const (
 	LabelWorkflow      = "workflow"
 	LabelAction        = "action"
@@ -74,10 +75,10 @@ const (
 	LabelFilePath      = "file_path"
 )
 
-// Severities are the words of severity, the mildest first: the number of a word is its place, from 1.
+// Severities lists the severity words, mildest first. A word's number is its position, from 1.
 var Severities = []string{"info", "low", "medium", "high", "critical"}
 
-// severityOf is the number of a word; what is no word counts as medium.
+// severityOf returns the number of a word. An unknown word counts as medium.
 func severityOf(word string) workflowsv1.Severity {
 	n := slices.Index(Severities, word)
 	if n < 0 {
@@ -86,7 +87,7 @@ func severityOf(word string) workflowsv1.Severity {
 	return workflowsv1.Severity(n + 1)
 }
 
-// Limits of what is kept. Longer texts are cut, further values of a list left out: what a model writes has no bounds.
+// Limits of stored values. Longer texts are cut and extra list values dropped: a model's output is unbounded.
 const (
 	maxTitle  = 300    // characters
 	maxText   = 20_000 // characters
@@ -94,7 +95,7 @@ const (
 	maxValues = 1000
 )
 
-// clip brings a text into the form and length that are stored.
+// clip normalises a text and limits its length.
 func clip(text string, limit int) string {
 	text = strings.TrimSpace(strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD"))
 	if len(text) <= limit || utf8.RuneCountInString(text) <= limit {
@@ -104,7 +105,7 @@ func clip(text string, limit int) string {
 	return string(runes[:limit-1]) + "…"
 }
 
-// union adds values to a list: each once, in the order in which they came, at most maxValues.
+// union adds values to a list, each once, in order of arrival, at most maxValues.
 func union(list []string, values ...string) []string {
 	for _, value := range values {
 		value = clip(value, maxValue)

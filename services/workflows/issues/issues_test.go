@@ -16,7 +16,7 @@ import (
 )
 
 func TestUpsertAcrossRuns(t *testing.T) {
-	each(t, func(t *testing.T, l land) {
+	each(t, func(t *testing.T, l fixture) {
 		if c := l.run(t, "code-audit", nil, sqli(), xss(), sqli()); c != (issues.Counts{Created: 2, Total: 2}) {
 			t.Errorf("first run: %+v", c)
 		}
@@ -48,7 +48,7 @@ func TestUpsertAcrossRuns(t *testing.T) {
 }
 
 func TestReopenedAndIgnored(t *testing.T) {
-	each(t, func(t *testing.T, l land) {
+	each(t, func(t *testing.T, l fixture) {
 		l.run(t, "code-audit", nil, sqli(), xss())
 		fixed, ignored := l.issue(t, sqli().Title), l.issue(t, xss().Title)
 		l.triage(t, fixed, "fixed", "")
@@ -67,7 +67,7 @@ func TestReopenedAndIgnored(t *testing.T) {
 			last.GetReason() != fmt.Sprintf("detected again by run %d of code-audit", call.RunID) {
 			t.Errorf("got %v", last)
 		}
-		// The same task tried again: what a person decided in between stays, and nothing is told twice.
+		// A retry of the same task keeps a person's decision and records nothing twice.
 		l.triage(t, fixed, "fixed", "")
 		if c := l.upsert(t, call, nil, sqli(), xss()); c.Created != 0 {
 			t.Errorf("got %+v", c)
@@ -82,7 +82,7 @@ func TestReopenedAndIgnored(t *testing.T) {
 }
 
 func TestNotDetected(t *testing.T) {
-	each(t, func(t *testing.T, l land) {
+	each(t, func(t *testing.T, l fixture) {
 		other := l.addProject(t, "acme/api")
 		everything := func() { l.run(t, "code-audit", nil, sqli(), xss()) }
 		states := func() string {
@@ -157,7 +157,7 @@ func TestNotDetected(t *testing.T) {
 }
 
 func TestVerified(t *testing.T) {
-	each(t, func(t *testing.T, l land) {
+	each(t, func(t *testing.T, l fixture) {
 		verified := func(state string) issues.Found { return sqli(func(f *issues.Found) { f.Verified = state }) }
 		if c := l.run(t, "verify", nil, verified("absent")); c.Total != 0 {
 			t.Errorf("an issue that nobody knows was made: %+v", c)
@@ -183,7 +183,7 @@ func TestVerified(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 		call := l.begin(t, "code-audit", l.project, "main")
-		l.upsert(t, call, nil, sqli(), verified("absent")) // who contradicts himself has detected it
+		l.upsert(t, call, nil, sqli(), verified("absent")) // of contradicting results the detection counts
 		if got := l.issue(t, sqli().Title).DetectionState; got != "detected" {
 			t.Errorf("got %s", got)
 		}
@@ -191,7 +191,7 @@ func TestVerified(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	each(t, func(t *testing.T, l land) {
+	each(t, func(t *testing.T, l fixture) {
 		call := l.begin(t, "code-audit", l.project, "main")
 		no := false
 		var many []issues.Found
@@ -218,7 +218,7 @@ func TestReport(t *testing.T) {
 		if first, second := report.GetFindings()[0], report.GetFindings()[1]; first.GetFile() != "app/db.py" || second.GetFile() != "app/views.py" {
 			t.Errorf("got %v, %v first", first, second)
 		}
-		// None of it is a finding of a scan.
+		// Agentic issues are not findings of a scan.
 		if body := l.Get(t, "/api/v1/deployments/acme/findings"); body != `{"findings":[]}` {
 			t.Errorf("findings of scans: %s", body)
 		}
@@ -226,7 +226,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestEndedRunStoresNothing(t *testing.T) {
-	each(t, func(t *testing.T, l land) {
+	each(t, func(t *testing.T, l fixture) {
 		call := l.begin(t, "code-audit", l.project, "main")
 		l.end(t, call, "cancelled")
 		err := l.Store.Write(tenant.NewContext(t.Context(), l.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
@@ -239,9 +239,9 @@ func TestEndedRunStoresNothing(t *testing.T) {
 	})
 }
 
-// Texts of models have no bounds; what is stored has.
+// Unbounded texts of models are cut when stored.
 func TestBounds(t *testing.T) {
-	each(t, func(t *testing.T, l land) {
+	each(t, func(t *testing.T, l fixture) {
 		many := make([]string, 1500)
 		for i := range many {
 			many[i] = fmt.Sprintf("service-%d", i)
@@ -262,9 +262,9 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// Runs over one project at the same time make each issue once.
+// Concurrent runs over one project create each issue once.
 func TestParallelRuns(t *testing.T) {
-	each(t, func(t *testing.T, l land) {
+	each(t, func(t *testing.T, l fixture) {
 		var found []issues.Found
 		for i := range 50 {
 			found = append(found, sqli(func(f *issues.Found) { f.File = fmt.Sprintf("app/f%d.py", i) }))

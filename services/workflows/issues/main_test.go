@@ -8,7 +8,7 @@ import (
 	"github.com/palisade/palisade/services/workflows"
 )
 
-// TestMain names the domains that these tests call.
+// TestMain registers the domains that these tests call.
 func TestMain(m *testing.M) {
 	apitest.Main(m, findings.Register, workflows.Register)
 }

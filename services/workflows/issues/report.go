@@ -12,11 +12,11 @@ import (
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
 )
 
-// maxReported is how many results a report lists at the most.
+// maxReported is the maximum number of results in a report.
 const maxReported = 500
 
-// Report sums up what a run has found so far. All severities are there, also those of which there is no result; they
-// count all results, the vulnerable ones and the others.
+// Report summarizes a run's results so far. It contains all severities, including severities without results. Counts
+// include results that are not vulnerable.
 func Report(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun) (*workflowsv1.WorkflowReportSummary, error) {
 	ctx = tenant.NewContext(ctx, run.DeploymentID)
 	report := &workflowsv1.WorkflowReportSummary{Repository: run.RepoName, Commit: run.Commit, BySeverity: map[string]int64{}}
@@ -55,7 +55,7 @@ func Report(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun) (*workflowsv1
 	return report, nil
 }
 
-// worstFirst sorts by vulnerability and severity, then as people read code.
+// worstFirst sorts by vulnerability and severity, then by file and line.
 func worstFirst(s *entsql.Selector) {
 	s.OrderBy(entsql.Desc(s.C(workflowfinding.FieldVulnerable)))
 	s.OrderExprFunc(func(b *entsql.Builder) {

@@ -19,8 +19,7 @@ const (
 	reasonPrefix    = "TRIAGE_REASON_"
 )
 
-// Words turns a value of one of the enums of an issue into the word that is stored: TRIAGE_STATE_OPEN is open. The zero
-// value is empty.
+// Words returns the stored word of an enum value: open for TRIAGE_STATE_OPEN. The zero value is "".
 func Words(value interface {
 	String() string
 },
@@ -49,7 +48,7 @@ func TriageReason(word string) workflowsv1.TriageReason {
 	return workflowsv1.TriageReason(workflowsv1.TriageReason_value[reasonPrefix+strings.ToUpper(word)])
 }
 
-// Convert makes the answer of the API out of a row.
+// Convert converts a row to the API's form.
 func Convert(row *ent.AgenticIssue) (*workflowsv1.Issue, error) {
 	details, err := detailsOf(row)
 	if err != nil {

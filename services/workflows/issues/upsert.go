@@ -24,13 +24,12 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// everything is the covered path of a step that looked at the whole project.
-const everything = ""
+// wholeProject is the covered path of a step that examined the whole project.
+const wholeProject = ""
 
-// Upsert stores what a step of a run found: new issues are made, known ones learn what is new about them. covered are
-// the paths that the step looked at; nil stands for all of the project, an empty list for none. What the same run
-// reported before is not reported again, so that a step can be tried again; an issue that people have fixed is
-// reopened, one that they ignore stays so.
+// Upsert stores the results of a step: it creates new issues and updates known ones. covered lists the paths that the
+// step examined; nil means the whole project, an empty list means none. Upsert is idempotent for one run, so a step can
+// be retried. It reopens an issue that was marked as fixed; an ignored issue stays ignored.
 func Upsert(ctx context.Context, tx *ent.Tx, call step.Call, found []Found, covered []string) (Counts, error) {
 	ctx = tenant.NewContext(ctx, call.DeploymentID)
 	if err := running(ctx, tx, call); err != nil {
@@ -44,7 +43,7 @@ func Upsert(ctx context.Context, tx *ent.Tx, call step.Call, found []Found, cove
 		u.add(f)
 	}
 	for _, stage := range []func(context.Context) error{
-		func(ctx context.Context) error { return cover(ctx, tx, call, covered) },
+		func(ctx context.Context) error { return storeCoverage(ctx, tx, call, covered) },
 		u.read, u.writeIssues, u.writeLabels, u.writeActivities, u.writeFindings,
 	} {
 		if err := stage(ctx); err != nil {
@@ -54,15 +53,15 @@ func Upsert(ctx context.Context, tx *ent.Tx, call step.Call, found []Found, cove
 	return u.counts(), nil
 }
 
-// forUpdate locks what a query reads on PostgreSQL; on SQLite a transaction that writes is alone.
+// forUpdate locks the rows of a query on PostgreSQL. On SQLite the writing transaction is the only one.
 func forUpdate(s *entsql.Selector) {
 	if s.Dialect() == dialect.Postgres {
 		s.ForUpdate()
 	}
 }
 
-// running refuses results of a run that has ended, and keeps it from ending until the end of the transaction. It comes
-// before lock: whoever ends a run takes both in this order.
+// running rejects results of a run that has ended, and locks the run until the end of the transaction. Call it before
+// lock: code that ends a run takes both locks in this order.
 func running(ctx context.Context, tx *ent.Tx, call step.Call) error {
 	going, err := tx.WorkflowRun.Query().Where(workflowrun.DeploymentID(call.DeploymentID), workflowrun.ID(call.RunID), workflowrun.FinishedAtIsNil(),
 		func(s *entsql.Selector) {
@@ -76,7 +75,7 @@ func running(ctx context.Context, tx *ent.Tx, call step.Call) error {
 	return err
 }
 
-// lock makes runs over the same project take turns until the end of the transaction.
+// lock serializes runs over the same project until the end of the transaction.
 func lock(ctx context.Context, tx *ent.Tx, deploymentID int64, projectID *int64) error {
 	if projectID == nil {
 		_, err := tx.Deployment.Query().Where(deployment.ID(deploymentID), forUpdate).IDs(ctx)
@@ -89,16 +88,16 @@ func lock(ctx context.Context, tx *ent.Tx, deploymentID int64, projectID *int64)
 	return err
 }
 
-// cover notes what the step looked at.
-func cover(ctx context.Context, tx *ent.Tx, call step.Call, covered []string) error {
-	paths := map[string]bool{everything: covered == nil}
+// storeCoverage stores which paths the step examined.
+func storeCoverage(ctx context.Context, tx *ent.Tx, call step.Call, covered []string) error {
+	paths := map[string]bool{wholeProject: covered == nil}
 	for _, path := range covered {
 		if path = identity.File(path); path != "" {
 			paths[path] = true
 		}
 	}
 	if covered != nil {
-		delete(paths, everything)
+		delete(paths, wholeProject)
 	}
 	var rows []*ent.AgenticIssueCoverageCreate
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
@@ -114,36 +113,36 @@ func cover(ctx context.Context, tx *ent.Tx, call step.Call, covered []string) er
 	return nil
 }
 
-// upsert is one call of Upsert.
+// upsert is the state of one call of Upsert.
 type upsert struct {
 	call step.Call
 	tx   *ent.Tx
 	now  int64
-	// entries are the results by the keys under which the run reports them, order the keys as they came.
+	// entries holds the results by their key in the run; order has the keys in order of arrival.
 	entries map[string]*entry
 	order   []string
 }
 
-// entry is one result and the issue that it is about.
+// entry is one result and its issue.
 type entry struct {
 	Found
 	key      string
 	identity string
-	// reported is true when this run reported it before.
+	// reported is true if this run reported the issue before.
 	reported bool
-	// before is the issue as it was; nil for a new one. after is what it will be; nil when the result makes no issue.
+	// before is the stored issue; nil for a new one. after is the new state; nil if the result makes no issue.
 	before, after *ent.AgenticIssue
 	labels        []label
 }
 
 type label struct{ kind, value string }
 
-// isIssue tells whether a result makes an issue: one that is none may only say something of an issue that is known.
+// isIssue reports whether a result makes an issue. Other results can only update a known issue.
 func (e *entry) isIssue() bool {
 	return (e.Vulnerable == nil || *e.Vulnerable) && e.Verified != VerifiedAbsent
 }
 
-// add takes a result; of two that are the same the first one counts, with the values of both.
+// add adds a result. Of two equal results the first one counts, merged with the lists of both.
 func (u *upsert) add(f Found) {
 	var projectID int64
 	if u.call.ProjectID != nil {
@@ -187,7 +186,7 @@ func (e *entry) merge(f Found) {
 	}
 }
 
-// read finds what is known of the results, and decides what becomes of the issues.
+// read loads the stored issues of the results and decides their new state.
 func (u *upsert) read(ctx context.Context) error {
 	known, err := u.issues(ctx)
 	if err != nil {
@@ -206,7 +205,7 @@ func (u *upsert) read(ctx context.Context) error {
 	for _, e := range u.entries {
 		e.before = known[e.identity]
 		if e.key != e.identity && u.entries[e.identity] != nil {
-			continue // of two that contradict each other the detection counts
+			continue // if two results contradict each other, the detection counts
 		}
 		if err := e.decide(u.call, u.now); err != nil {
 			return err
@@ -215,7 +214,7 @@ func (u *upsert) read(ctx context.Context) error {
 	return nil
 }
 
-// issues reads the issues of the results by identity, and keeps others from changing them.
+// issues reads the issues of the results by identity and locks them.
 func (u *upsert) issues(ctx context.Context) (map[string]*ent.AgenticIssue, error) {
 	known := map[string]*ent.AgenticIssue{}
 	for part := range slices.Chunk(u.order, rowsPerInsert) {
@@ -235,7 +234,7 @@ func (u *upsert) issues(ctx context.Context) (map[string]*ent.AgenticIssue, erro
 	return known, nil
 }
 
-// writeIssues writes all issues with one statement for every portion, and learns the ids of the new ones.
+// writeIssues writes all issues, one statement per batch, and sets the ids of new issues.
 func (u *upsert) writeIssues(ctx context.Context) error {
 	var rows []*ent.AgenticIssueCreate
 	for _, key := range u.order {
@@ -284,7 +283,7 @@ func (u *upsert) writeLabels(ctx context.Context) error {
 	return nil
 }
 
-// writeActivities writes what changed. Few results change anything but times: each such one has an activity of its own.
+// writeActivities writes the changes. Few results change more than times, so each change gets a row of its own.
 func (u *upsert) writeActivities(ctx context.Context) error {
 	var rows []*ent.AgenticIssueEventCreate
 	for _, key := range u.order {
@@ -310,7 +309,7 @@ func (u *upsert) writeActivities(ctx context.Context) error {
 	return nil
 }
 
-// writeFindings writes the results for the report of the run.
+// writeFindings writes the results for the run's report.
 func (u *upsert) writeFindings(ctx context.Context) error {
 	var rows []*ent.WorkflowFindingCreate
 	for _, key := range u.order {

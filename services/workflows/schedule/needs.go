@@ -2,16 +2,16 @@ package schedule
 
 import storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 
-// tooMany stands for all larger numbers of tasks: numbers up to it can be multiplied by MaxItems.
+// tooMany stands for all larger numbers of tasks. Multiplying it by MaxItems does not overflow.
 const tooMany = 1 << 40
 
-// Needs is how many tasks a run needs at least: as if every list were empty and every switch took the shortest way.
-// What lists and switches add is in Moves.Needs, so that both together are what a run has made and will make at least;
-// when it is completed, they are the number of its tasks.
-func (g *Graph) Needs() int64 { return g.rest(g.start, "") }
+// Needs is the minimum number of tasks of a run: each list is empty and each switch takes the shortest path.
+// Moves.Needs adds the tasks of actual lists and switches. Their sum is the number of tasks that the run has made and
+// will make at least; when the run is completed, it is the exact number.
+func (g *Graph) Needs() int64 { return g.remaining(g.start, "") }
 
-// countNeeds finds for every step how many tasks are needed from it to the end of its place, both included: to the join
-// of the innermost fork around it, which is not.
+// countNeeds computes for each step the number of tasks from it to the end of its branch, both included. The join of
+// the innermost fork around it is not included.
 func (g *Graph) countNeeds() {
 	g.needs = make(map[string]int64, len(g.steps))
 	g.count(g.start, "")
@@ -25,14 +25,14 @@ func (g *Graph) count(name, until string) int64 {
 	if n, known := g.needs[name]; known {
 		return n
 	}
-	g.needs[name] = 0 // a plan with a cycle, which no linter lets through, must not count without end
+	g.needs[name] = 0 // ends the recursion for a plan with a cycle, which the linter rejects
 	n := int64(1)
 	switch join := s.GetMatchingJoin(); s.GetType() {
 	case Switch:
 		for _, next := range s.GetSwitchCases() {
 			g.count(next, until)
 		}
-		n += g.least(s, until)
+		n += g.shortest(s, until)
 	case Split:
 		for _, next := range s.GetNext() {
 			n += g.count(next, join)
@@ -55,19 +55,19 @@ func (g *Graph) count(name, until string) int64 {
 	return g.needs[name]
 }
 
-// rest is how many tasks are needed from a step to the end of its place, which is the step until.
-func (g *Graph) rest(name, until string) int64 {
+// remaining is the number of tasks from a step to the end of its branch, before the step until.
+func (g *Graph) remaining(name, until string) int64 {
 	if name == until {
 		return 0
 	}
 	return g.needs[name]
 }
 
-// least is how many tasks the shortest way out of a switch needs.
-func (g *Graph) least(s *storev1.PlannedStep, until string) int64 {
+// shortest is the number of tasks on the shortest path out of a switch.
+func (g *Graph) shortest(s *storev1.PlannedStep, until string) int64 {
 	least := int64(tooMany)
 	for _, next := range s.GetSwitchCases() {
-		least = min(least, g.rest(next, until))
+		least = min(least, g.remaining(next, until))
 	}
 	return least
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Indexed is the path of a branch of a foreach or a parallel step that ran at a path.
+// Indexed is the path of a branch of a foreach or parallel step at a path.
 func Indexed(path, step string, index int) string {
 	return under(path, step+"["+strconv.Itoa(index)+"]")
 }
@@ -20,7 +20,7 @@ func under(path, segment string) string {
 	return path + "/" + segment
 }
 
-// Parent is the path of the step that forked into the branch; the parent of "" is "".
+// Parent is the path of the step that forked into the branch. The parent of "" is "".
 func Parent(path string) string {
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		return path[:i]
@@ -28,8 +28,8 @@ func Parent(path string) string {
 	return ""
 }
 
-// Branch tells the innermost branch of a path apart: the index of a foreach or a parallel step, or the name of the step
-// that it begins with. It is "" for the path "".
+// Branch returns the key of the innermost branch of a path: the index of a foreach or parallel step, or the name of the
+// branch's first step. It is "" for the path "".
 func Branch(path string) string {
 	last := path[strings.LastIndexByte(path, '/')+1:]
 	if i := strings.IndexByte(last, '['); i >= 0 {
@@ -45,7 +45,7 @@ func Index(path string) (index int, ok bool) {
 	return index, err == nil && strings.HasSuffix(path, "]")
 }
 
-// Enclosing lists a path and all that it is in, the innermost first; "" is always the last.
+// Enclosing lists a path and its enclosing paths, innermost first. The last is always "".
 func Enclosing(path string) []string {
 	paths := []string{path}
 	for path != "" {

@@ -17,19 +17,18 @@ const (
 	Join     = "join"
 )
 
-// DefaultCase is the case of a switch for values that none other has.
+// DefaultCase is the case of a switch for values without a case of their own.
 const DefaultCase = "default"
 
-// MaxItems bounds the list of a foreach.
+// MaxItems limits the list of a foreach.
 const MaxItems = 10_000
 
-// MaxActive is how many attempts of one run wait or run at a time: also those of external steps that nobody has
-// claimed, and those that wait for their time after a failure. It is more than the workers of twenty nodes take at
-// once, and few enough to be written, and taken back, in one short transaction. Forks of any depth share it: see
-// [Graph.After].
+// MaxActive is the maximum number of attempts of one run that wait or run at a time. It includes unclaimed external
+// steps and attempts that wait for their backoff. It exceeds what the workers of twenty nodes take at once, and is
+// small enough to write, and to cancel, in one short transaction. Forks of any depth share it: see [Graph.After].
 const MaxActive = 200
 
-// Graph is a plan whose steps are found by name.
+// Graph is a plan with its steps by name.
 type Graph struct {
 	steps      map[string]*storev1.PlannedStep
 	before     map[string][]string
@@ -37,7 +36,7 @@ type Graph struct {
 	start, end string
 }
 
-// New takes a plan that the linter has let through: its first step is the start and its last one the end.
+// New takes a valid plan: its first step is the start and its last one the end.
 func New(plan *storev1.WorkflowPlan) (*Graph, error) {
 	steps := plan.GetSteps()
 	if len(steps) == 0 {
@@ -62,7 +61,7 @@ func New(plan *storev1.WorkflowPlan) (*Graph, error) {
 	return g, nil
 }
 
-// successors are the steps that a step can lead to, each once.
+// successors returns the distinct steps that can follow a step.
 func successors(s *storev1.PlannedStep) []string {
 	names := slices.Clone(s.GetNext())
 	for _, name := range s.GetSwitchCases() {
@@ -72,13 +71,13 @@ func successors(s *storev1.PlannedStep) []string {
 	return slices.Compact(names)
 }
 
-// Start is the name of the step that a run begins with.
+// Start is the name of the first step.
 func (g *Graph) Start() string { return g.start }
 
-// Step finds a step; nil for an unknown name.
+// Step returns a step; nil for an unknown name.
 func (g *Graph) Step(name string) *storev1.PlannedStep { return g.steps[name] }
 
-// Before lists the steps that can lead to a step: at a join, those that its branches end with.
+// Before lists the predecessors of a step. For a join they are the last steps of its branches.
 func (g *Graph) Before(name string) []string { return g.before[name] }
 
 // Names lists all steps.
@@ -91,7 +90,7 @@ func (g *Graph) Names() []string {
 	return names
 }
 
-// BranchNames lists the branches of a fork of a split step in the order of the definition; nil for other types.
+// BranchNames lists the branches of a split step's fork in the order of the definition; nil for other types.
 func (g *Graph) BranchNames(fork string) []string {
 	if s := g.steps[fork]; s.GetType() == Split {
 		return s.GetNext()
@@ -99,38 +98,38 @@ func (g *Graph) BranchNames(fork string) []string {
 	return nil
 }
 
-// Fork is where the branches of a fork stand.
+// Fork is the progress of a fork's branches.
 type Fork struct {
-	// Step is the one that forked, Join the one that waits for the branches.
+	// Step is the step that forked. Join is the step that waits for the branches.
 	Step, Join string
-	// Branches is how many there are, Started how many have begun, Arrived how many have reached the join.
+	// Branches is the total, Started the number that have begun, Arrived the number that have reached the join.
 	Branches, Started, Arrived int
 }
 
-// Ended is a task that was done: it succeeded, or its step goes on in spite of errors.
+// Ended is a completed task: it succeeded, or its step continues on errors.
 type Ended struct {
 	Step, Path string
-	// Fork is the innermost one that the task is in a branch of, as it is before this task ended; nil outside of all.
+	// Fork is the innermost fork around the task, before this task ended; nil outside of all forks.
 	Fork *Fork
-	// Items is how long the list of a foreach is.
+	// Items is the length of a foreach's list.
 	Items int
-	// Value is what the condition of a switch gave, as text.
+	// Value is the result of a switch's condition, as text.
 	Value string
-	// Room is how many attempts may begin until the run has MaxActive. It counts where branches can begin (see
+	// Room is how many attempts may begin until the run has MaxActive. It matters only if branches can begin (see
 	// [Graph.Begins]).
 	Room int
 }
 
-// Level says in which fork a task is.
+// Level says which fork a task belongs to.
 type Level int
 
-// The levels.
+// Levels of a task that begins.
 const (
 	// Here is the fork of the task that ended.
 	Here Level = iota
 	// Inner is the fork that Moves.Open opens.
 	Inner
-	// Outer is the fork around that of the task that ended.
+	// Outer is the fork around the fork of the task that ended.
 	Outer
 )
 
@@ -140,21 +139,21 @@ type Start struct {
 	Level      Level
 }
 
-// Moves is how a run goes on.
+// Moves is the next state of a run.
 type Moves struct {
 	Start []Start
-	// Open is the fork of the task that ended; nil when it is none.
+	// Open is a fork that the ended task opens; nil if there is none.
 	Open *Fork
-	// Update is the fork that the task is in, as it is now; nil when nothing about it has changed.
+	// Update is the new state of the task's fork; nil if it has not changed.
 	Update *Fork
-	// Needs is how many more tasks the run needs at least than was known before the task ended.
+	// Needs is the increase of the minimum number of tasks of the run.
 	Needs int64
-	// Completed says that it was the end step.
+	// Completed is true after the end step.
 	Completed bool
 }
 
-// Begins reports whether branches can begin when a task of a step ends: it forks, or its fork (nil outside of all) has
-// branches that have not begun.
+// Begins reports whether branches can begin when a task of a step ends: the step forks, or its fork (nil outside of
+// all) has branches that have not begun.
 func (g *Graph) Begins(step string, fork *Fork) bool {
 	switch g.steps[step].GetType() {
 	case Split, Foreach, Parallel:
@@ -163,11 +162,11 @@ func (g *Graph) Begins(step string, fork *Fork) bool {
 	return fork != nil && fork.Started < fork.Branches
 }
 
-// After decides what follows a task. An error says that the plan cannot be followed.
+// After decides what follows a task. It returns an error if the plan is invalid.
 //
-// The branches of a fork begin as far as there is room, and at least one while none of them is on its way. So every
-// fork goes on, however little room there is, and a run never has more than MaxActive attempts that wait or run: the
-// task that ended has left room for one, and more begin only where there is more.
+// Branches of a fork begin as far as there is room, and at least one if none is running. So each fork makes progress
+// even without room, and a run never has more than MaxActive attempts that wait or run: the ended task has left room
+// for one.
 func (g *Graph) After(e Ended) (Moves, error) {
 	s := g.steps[e.Step]
 	if s == nil {
@@ -184,7 +183,7 @@ func (g *Graph) After(e Ended) (Moves, error) {
 		if err != nil {
 			return Moves{}, err
 		}
-		m.Needs = g.rest(next, until(e.Fork)) - g.least(s, until(e.Fork))
+		m.Needs = g.remaining(next, until(e.Fork)) - g.shortest(s, until(e.Fork))
 		g.follow(&m, e, next)
 	default:
 		if len(s.GetNext()) == 0 {
@@ -196,7 +195,7 @@ func (g *Graph) After(e Ended) (Moves, error) {
 	return m, nil
 }
 
-// choose finds the way out of a switch.
+// choose returns the next step of a switch.
 func choose(s *storev1.PlannedStep, value string) (string, error) {
 	if next, ok := s.GetSwitchCases()[value]; ok {
 		return next, nil
@@ -207,7 +206,7 @@ func choose(s *storev1.PlannedStep, value string) (string, error) {
 	return "", fmt.Errorf("the switch %s has no case for %q and no default", s.GetName(), value)
 }
 
-// until is the step that ends the place of a fork's branches; "" outside of all.
+// until is the step that ends a fork's branches; "" outside of all forks.
 func until(fork *Fork) string {
 	if fork == nil {
 		return ""
@@ -215,7 +214,7 @@ func until(fork *Fork) string {
 	return fork.Join
 }
 
-// follow goes on in the same place, unless that place ends there: at the join of its fork.
+// follow continues on the same path, unless the path ends there at the join of its fork.
 func (g *Graph) follow(m *Moves, e Ended, next string) {
 	if e.Fork == nil || e.Fork.Join != next {
 		m.Start = append(m.Start, Start{Step: next, Path: e.Path, Level: Here})
@@ -224,7 +223,7 @@ func (g *Graph) follow(m *Moves, e Ended, next string) {
 	fork := *e.Fork
 	fork.Arrived++
 	m.Update = &fork
-	if fork.Started-fork.Arrived <= MaxActive/2 { // many at a time, not one after each
+	if fork.Started-fork.Arrived <= MaxActive/2 { // start many at a time, not one after each
 		m.Start = g.begin(m.Start, &fork, Parent(e.Path), e.Room, Here)
 	}
 	if fork.Arrived >= fork.Branches {
@@ -232,7 +231,7 @@ func (g *Graph) follow(m *Moves, e Ended, next string) {
 	}
 }
 
-// fork opens one.
+// fork opens a fork.
 func (g *Graph) fork(m *Moves, s *storev1.PlannedStep, e Ended) error {
 	fork := &Fork{Step: s.GetName(), Join: s.GetMatchingJoin()}
 	switch s.GetType() {
@@ -250,7 +249,7 @@ func (g *Graph) fork(m *Moves, s *storev1.PlannedStep, e Ended) error {
 		return fmt.Errorf("the step %s forks and has no join or no branch", s.GetName())
 	}
 	if s.GetType() == Foreach {
-		m.Needs = int64(e.Items) * g.rest(s.GetNext()[0], fork.Join)
+		m.Needs = int64(e.Items) * g.remaining(s.GetNext()[0], fork.Join)
 	}
 	m.Open = fork
 	m.Start = g.begin(m.Start, fork, e.Path, e.Room, Inner)
@@ -260,8 +259,8 @@ func (g *Graph) fork(m *Moves, s *storev1.PlannedStep, e Ended) error {
 	return nil
 }
 
-// begin begins more branches of a fork, as far as there is room, and one more where none is on its way; path is that of
-// the step that forked. Branches without a step take no room: they arrive at once.
+// begin starts more branches of a fork, as far as there is room, and at least one if none is running. path is the path
+// of the step that forked. Branches without a step take no room: they arrive at once.
 func (g *Graph) begin(starts []Start, fork *Fork, path string, room int, level Level) []Start {
 	for fork.Started < fork.Branches && (room > 0 || fork.Started == fork.Arrived) {
 		first, place := g.branch(fork, path, fork.Started)
@@ -276,7 +275,7 @@ func (g *Graph) begin(starts []Start, fork *Fork, path string, room int, level L
 	return starts
 }
 
-// branch is the first step of a branch of a fork, and its place.
+// branch returns the first step of a branch of a fork, and its path.
 func (g *Graph) branch(fork *Fork, path string, index int) (first, place string) {
 	s := g.steps[fork.Step]
 	if s.GetType() == Split {

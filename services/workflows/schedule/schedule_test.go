@@ -13,7 +13,7 @@ import (
 	"github.com/palisade/palisade/services/workflows/schedule"
 )
 
-// builder makes random plans that are structured: every fork has its join, every switch comes together again.
+// builder generates random structured plans: each fork has its join, and the branches of each switch meet again.
 type builder struct {
 	t     *rapid.T
 	steps []*storev1.PlannedStep
@@ -28,8 +28,8 @@ func (b *builder) add(kind string) *storev1.PlannedStep {
 	return s
 }
 
-// sequence makes some steps one after the other and returns the first one and those that have no successor yet, each
-// with how to give it one. A branch of a fork may be empty: then first is "".
+// sequence generates consecutive steps. It returns the first step and a function that links the open ends to a
+// successor. A branch of a fork may be empty: then first is "".
 func (b *builder) sequence(depth, least int) (first string, link func(next string)) {
 	link = func(string) {}
 	for range rapid.IntRange(least, 3).Draw(b.t, "length") {
@@ -107,36 +107,36 @@ func plan(t *rapid.T) *storev1.WorkflowPlan {
 	return &storev1.WorkflowPlan{Steps: b.steps}
 }
 
-// world says what the work of each task gives: the same whoever asks in whatever order.
-type world struct{ seed uint64 }
+// taskResults determines the result of each task, independent of the order of tasks.
+type taskResults struct{ seed uint64 }
 
-func (w world) number(what string, s *storev1.PlannedStep, path string, n uint64) uint64 {
+func (w taskResults) number(what string, s *storev1.PlannedStep, path string, n uint64) uint64 {
 	hash := fnv.New64a()
 	_, _ = fmt.Fprint(hash, w.seed, what, s.GetName(), "@", path)
 	return hash.Sum64() >> 8 % n
 }
 
-func (w world) fails(s *storev1.PlannedStep, path string) bool {
+func (w taskResults) fails(s *storev1.PlannedStep, path string) bool {
 	return w.seed%3 != 0 && w.number("fails", s, path, 40) == 0
 }
-func (w world) items(s *storev1.PlannedStep, path string) int {
+func (w taskResults) items(s *storev1.PlannedStep, path string) int {
 	if w.number("wide", s, path, 8) == 0 && !strings.Contains(path, "[") {
 		return schedule.MaxActive*2 + 37
 	}
-	return int(w.number("items", s, path, 5)) // also none
+	return int(w.number("items", s, path, 5)) // may be empty
 }
-func (w world) value(s *storev1.PlannedStep, path string) string {
+func (w taskResults) value(s *storev1.PlannedStep, path string) string {
 	return fmt.Sprint(w.number("value", s, path, 4))
 }
 
-// interpreter does a plan one step after the other: what the scheduler must come to, in the simplest way.
+// interpreter executes a plan sequentially: the reference for the scheduler.
 type interpreter struct {
-	world
+	taskResults
 	steps map[string]*storev1.PlannedStep
 	done  map[string]string
 }
 
-// run does the steps from one to the join where its place ends; false when a task failed for good.
+// run executes steps up to the join where the branch ends; false if a task failed finally.
 func (i *interpreter) run(name, until, path string) bool {
 	for name != "" && name != until {
 		s := i.steps[name]
@@ -186,7 +186,7 @@ func (i *interpreter) run(name, until, path string) bool {
 	return true
 }
 
-// token is a task of the simulated engine, node a fork of it.
+// token is a task of the simulated engine; node is one of its forks.
 type token struct {
 	step, path string
 	fork       *node
@@ -197,15 +197,14 @@ type node struct {
 	parent *node
 }
 
-// simulate does a plan as the engine does, taking any of the tasks that are ready, of which there are never more than
-// bound.
-func simulate(t *rapid.T, g *schedule.Graph, w world, bound int) (done map[string]string, completed bool) {
+// simulate executes a plan like the engine does. It picks any ready task; at most bound tasks are ready at a time.
+func simulate(t *rapid.T, g *schedule.Graph, w taskResults, bound int) (done map[string]string, completed bool) {
 	done = map[string]string{}
 	ready := []token{{step: g.Start()}}
 	planned := g.Needs()
 	for len(ready) > 0 {
 		at := rapid.IntRange(0, len(ready)-1).Draw(t, "next")
-		if len(ready) > 50 { // draws are dear: a wide fork is done in a fixed disorder
+		if len(ready) > 50 { // random draws are slow: a wide fork uses a fixed shuffle
 			at = len(ready) / 2
 		}
 		task := ready[at]
@@ -229,7 +228,7 @@ func simulate(t *rapid.T, g *schedule.Graph, w world, bound int) (done map[strin
 			ended.Fork = &fork
 		}
 		if !g.Begins(task.step, ended.Fork) {
-			ended.Room = -1 // the engine does not count it
+			ended.Room = -1 // the engine does not count room here
 		}
 		moves, err := g.After(ended)
 		if err != nil {
@@ -259,7 +258,7 @@ func simulate(t *rapid.T, g *schedule.Graph, w world, bound int) (done map[strin
 	return nil, false
 }
 
-// follow are the tasks that begin after one.
+// follow returns the tasks that begin after one.
 func follow(task token, moves schedule.Moves) (next []token) {
 	var opened *node
 	if moves.Open != nil {
@@ -278,9 +277,8 @@ func follow(task token, moves schedule.Moves) (next []token) {
 	return next
 }
 
-// Whatever order tasks end in, and however few may be ready at a time, the scheduler does what a simple interpreter
-// does: the same tasks, the same statuses. A run that fails stops early: it has done nothing that the interpreter would
-// not have.
+// For any order of task ends and any limit of ready tasks, the scheduler runs the same tasks with the same statuses as
+// a sequential interpreter. A run that fails stops early: it has run only tasks that the interpreter runs too.
 func TestSchedulerAgainstInterpreter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := plan(t)
@@ -288,8 +286,8 @@ func TestSchedulerAgainstInterpreter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := world{seed: rapid.Uint64().Draw(t, "seed")}
-		want := &interpreter{world: w, steps: map[string]*storev1.PlannedStep{}, done: map[string]string{}}
+		w := taskResults{seed: rapid.Uint64().Draw(t, "seed")}
+		want := &interpreter{taskResults: w, steps: map[string]*storev1.PlannedStep{}, done: map[string]string{}}
 		for _, s := range p.GetSteps() {
 			want.steps[s.GetName()] = s
 		}
@@ -340,7 +338,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// What a plan cannot be followed for is an error, not a run that never ends.
+// An invalid plan is an error and not an endless run.
 func TestRefusals(t *testing.T) {
 	if _, err := schedule.New(&storev1.WorkflowPlan{}); err == nil {
 		t.Error("a plan without steps")
@@ -370,7 +368,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What a run needs at least is known before its branches are made, and does not overflow.
+// The minimum size of a run is known before its branches are created, and does not overflow.
 func TestNeeds(t *testing.T) {
 	for depth, want := range map[int]int64{1: 1002, 2: 1002002, 12: 1 << 40} {
 		steps := []*storev1.PlannedStep{{Name: "work", Next: []string{"join 0"}}}
@@ -392,7 +390,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// A list in a list in a list: what its branches need is told when each list is known.
+// Nested lists: the tasks of branches are counted when each list is known.
 func TestNeedsOfLists(t *testing.T) {
 	g, err := schedule.New(&storev1.WorkflowPlan{Steps: []*storev1.PlannedStep{
 		{Name: "a", Type: schedule.Foreach, MatchingJoin: "a all", Next: []string{"b"}},

@@ -1,4 +1,4 @@
-// Package shipped holds the workflows that come with the product. They are ordinary definitions: a deployment may
+// Package shipped holds the workflows that ship with the product. They are ordinary definitions: a deployment may
 // disable them, delete them, or publish its own under their names.
 package shipped
 
@@ -18,7 +18,7 @@ type Workflow struct {
 	Source []byte
 }
 
-// All lists the definitions by name; the name of each is that of its file.
+// All lists the definitions by name, which is the file name.
 func All() ([]Workflow, error) {
 	names, err := fs.Glob(files, "*.yaml")
 	if err != nil {

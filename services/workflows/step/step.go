@@ -1,5 +1,5 @@
-// Package step is what steps of workflows do: the contract between the engine, which knows nothing of what a step does,
-// and the kinds of steps, which know nothing of graphs, retries and leases.
+// Package step defines the contract between the engine and the kinds of steps. The engine does not know what a step
+// does; a kind does not know about graphs, retries and leases.
 package step
 
 import (
@@ -10,22 +10,22 @@ import (
 	"slices"
 )
 
-// Kind is what a step can be told to do (its "uses").
+// Kind is a kind of step (its "uses").
 type Kind struct {
 	// Name is unique: llm, http, findings.query, …
 	Name string
 	// Doc is one sentence for `palisade workflow lint` and the documentation.
 	Doc string
-	// Check refuses parameters with which the step can never work. Texts may still hold ${{ expressions }}.
+	// Check rejects parameters with which the step can never work. Texts may still contain ${{ expressions }}.
 	Check func(with map[string]any) error
-	// Ready refuses, with the error of a call, to start runs that have such a step while the server lacks what it needs.
-	// Nil: it needs nothing.
+	// Ready returns the error for starting a run with such a step if the server lacks a dependency. Nil means no
+	// dependencies.
 	Ready func() error
-	// Run does the step. It is nil for external steps: an internal service claims them.
+	// Run runs the step. It is nil for external steps: an internal service claims them.
 	Run func(ctx context.Context, call Call) (Result, error)
 }
 
-// Call is one attempt at one task.
+// Call is one attempt of a task.
 type Call struct {
 	DeploymentID int64
 	RunID        int64
@@ -34,29 +34,28 @@ type Call struct {
 	Attempt  int32
 	Workflow string
 	Step     string
-	// Path is the task's place among the branches of the run: with Step it is unique in the run and the same in every
-	// attempt.
+	// Path is the task's path of branches in the run. Step and Path are unique in the run and equal in all attempts.
 	Path string
-	// ProjectID is nil when the run is about no single project.
+	// ProjectID is nil if the run is not about a single project.
 	ProjectID *int64
 	GitRef    string
-	// TriggerSource is that of the run.
+	// TriggerSource is the run's trigger source.
 	TriggerSource string
-	// With holds the parameters, expressions evaluated.
+	// With holds the parameters after evaluation of expressions.
 	With map[string]any
-	// Artifact reads what an earlier task of the same run left, by task and name.
+	// Artifact reads an artifact of an earlier task of the run, by task and name.
 	Artifact func(ctx context.Context, taskID int64, name string) ([]byte, error)
 }
 
-// Result is what a step brings.
+// Result is the result of a step.
 type Result struct {
-	// Output is any JSON, at most [MaxOutput] bytes: other steps see it as steps.<name>.output. Nil counts as null.
+	// Output is any JSON, at most [MaxOutput] bytes. Other steps read it as steps.<name>.output. Nil counts as null.
 	Output json.RawMessage
-	// Artifacts are larger things, readable by later tasks through their names.
+	// Artifacts hold larger content that later tasks read by name.
 	Artifacts []Artifact
-	// CostUSD is what the attempt cost, also when it failed.
+	// CostUSD is the attempt's cost, including failed attempts.
 	CostUSD float64
-	// Commit is set by steps that fetch code: the report names it.
+	// Commit is set by steps that fetch code. The report shows it.
 	Commit string
 }
 
@@ -66,19 +65,19 @@ type Artifact struct {
 	Content []byte
 }
 
-// Limits of what a step brings.
+// Limits of a step's result.
 const (
 	MaxOutput    = 1 << 20
 	MaxArtifact  = 4 << 20
-	MaxArtifacts = 64 << 20 // of one task together
+	MaxArtifacts = 64 << 20 // of one task in total
 )
 
-// permanent marks an error that a second attempt would meet again.
+// permanent marks an error that a retry would not fix.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// Permanent says that trying again is of no use.
+// Permanent marks an error as not retryable.
 func Permanent(format string, args ...any) error { return permanent{fmt.Errorf(format, args...)} }
 
 // IsPermanent reports whether an error was made by Permanent.
@@ -90,7 +89,7 @@ func IsPermanent(err error) bool {
 // Registry holds the kinds by name.
 type Registry map[string]Kind
 
-// NewRegistry makes a registry; two kinds of one name are a programmer's mistake.
+// NewRegistry builds a registry. A duplicate name is a programming error.
 func NewRegistry(kinds ...Kind) Registry {
 	r := Registry{}
 	for _, k := range kinds {

@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// Bounds of what is fetched, in bytes.
+// Limits of fetched code, in bytes.
 const (
 	defaultFileBytes = 256 << 10
 	maxFileBytes     = 1 << 20
@@ -29,18 +29,18 @@ const (
 	maxUnit          = 256 << 10
 )
 
-// fetchParameters are those of code.fetch.
+// fetchParameters are the parameters of code.fetch.
 type fetchParameters struct {
-	// Ref is a branch, a tag, a full ref or a commit; without it the run's, then the project's primary branch, then the
-	// repository's default branch.
+	// Ref is a branch, a tag, a full ref or a commit. The default is the run's ref, then the project's primary branch,
+	// then the repository's default branch.
 	Ref string `json:"ref"`
 	// Include and Exclude are globs; see fileSet.
 	Include words `json:"include"`
 	Exclude words `json:"exclude"`
-	// MaxFileBytes is how large a file may be that is read; MaxBytes how much is read of all files.
+	// MaxFileBytes is the maximum size of a file; larger files are skipped. MaxBytes is the limit for all files together.
 	MaxFileBytes int64 `json:"maxFileBytes"`
 	MaxBytes     int64 `json:"maxBytes"`
-	// UnitBytes is how large the units are that the files are divided into.
+	// UnitBytes is the size of the units that the files are divided into.
 	UnitBytes int64 `json:"unitBytes"`
 }
 
@@ -65,7 +65,7 @@ func (p fetchParameters) problem(map[string]bool) string {
 	return ""
 }
 
-// withDefaults fills in what is not given.
+// withDefaults fills in defaults.
 func (p fetchParameters) withDefaults() fetchParameters {
 	for _, field := range []struct {
 		value *int64
@@ -82,15 +82,15 @@ func (p fetchParameters) withDefaults() fetchParameters {
 type fetched struct {
 	Commit string `json:"commit"`
 	Ref    string `json:"ref"`
-	// Files is how many were read, Skipped how many were not, of those that the globs chose.
+	// Files counts the selected files that were read, Skipped the selected files that were not.
 	Files   int `json:"files"`
 	Skipped int `json:"skipped"`
-	// SkippedBecause counts them by reason: large, binary, long_lines, path, budget (maxBytes was reached).
+	// SkippedBecause counts skipped files by reason: large, binary, long_lines, path, budget (maxBytes was reached).
 	SkippedBecause map[string]int `json:"skippedBecause"`
 	Units          []fetchedUnit  `json:"units"`
 }
 
-// fetchedUnit says where the text of a unit is: in an artifact of the task.
+// fetchedUnit names the artifact with the text of a unit.
 type fetchedUnit struct {
 	Index    int      `json:"index"`
 	TaskID   int64    `json:"taskId"`
@@ -105,7 +105,7 @@ func fetch(n Needs) step.Kind {
 		Name: "code.fetch", Doc: "Fetches the project's code at a ref and divides it into units: {commit, ref, files, skipped, units: [{index, taskId, artifact, files, bytes}]}.",
 		Check: checked[fetchParameters](),
 		Run: func(ctx context.Context, call step.Call) (step.Result, error) {
-			p, err := given[fetchParameters](call)
+			p, err := decodeParameters[fetchParameters](call)
 			if err != nil {
 				return step.Result{}, err
 			}
@@ -120,7 +120,7 @@ func fetch(n Needs) step.Kind {
 			case ent.IsNotFound(err):
 				return step.Result{}, step.Permanent("project %d does not exist any more", *call.ProjectID)
 			case err != nil && failed == nil:
-				return step.Result{}, notStored("the code could not be fetched", err)
+				return step.Result{}, storeError("the code could not be fetched", err)
 			}
 			return result, err
 		},
@@ -154,7 +154,7 @@ func (n Needs) fetch(ctx context.Context, call step.Call, p fetchParameters) (st
 	return result, err
 }
 
-// ref is what is fetched; "" is the repository's default branch.
+// ref returns the ref to fetch; "" is the repository's default branch.
 func (n Needs) ref(ctx context.Context, call step.Call, p fetchParameters) (string, error) {
 	if p.Ref != "" {
 		return p.Ref, nil
@@ -170,7 +170,7 @@ func (n Needs) ref(ctx context.Context, call step.Call, p fetchParameters) (stri
 	return row.PrimaryBranch, nil
 }
 
-// reader chooses files and reads them.
+// reader selects files and reads them.
 type reader struct {
 	parameters fetchParameters
 	set        fileSet
@@ -179,8 +179,8 @@ type reader struct {
 	skipped    map[string]int
 }
 
-// maxFiles bounds the files that one step keeps in memory: a few small trees that name each other make a million of
-// them. The result of so many is too large in any case.
+// maxFiles limits the files that one step keeps in memory: a few small trees that refer to each other can expand to a
+// million files. The result would be too large in any case.
 const maxFiles = 50_000
 
 func tooManyFiles(n int) error {
@@ -188,7 +188,7 @@ func tooManyFiles(n int) error {
 }
 
 func (r *reader) read(ctx context.Context, f clone.File) error {
-	chosen, err := r.set.holds(f.Path)
+	chosen, err := r.set.matches(f.Path)
 	if err != nil || !chosen {
 		return err
 	}
@@ -196,7 +196,7 @@ func (r *reader) read(ctx context.Context, f clone.File) error {
 		return tooManyFiles(maxFiles)
 	}
 	switch {
-	case !showable(f.Path):
+	case !isSafePath(f.Path):
 		r.skipped["path"]++
 		return nil
 	case f.Size < 0 || f.Size > r.parameters.MaxFileBytes:
@@ -215,7 +215,7 @@ func (r *reader) read(ctx context.Context, f clone.File) error {
 		return nil
 	}
 	for line := range bytes.Lines(content) {
-		// Generated code; it would make a unit that no prompt holds. A unit also has a heading and the line's number.
+		// Generated code: it would make a unit that no prompt can hold. A unit also has a heading and line numbers.
 		if int64(len(line)+len(f.Path)+100) > r.parameters.UnitBytes {
 			r.skipped["long_lines"]++
 			return nil
@@ -226,8 +226,8 @@ func (r *reader) read(ctx context.Context, f clone.File) error {
 	return nil
 }
 
-// showable refuses paths that could pass for something else than a path.
-func showable(path string) bool {
+// isSafePath rejects paths that could be mistaken for other text.
+func isSafePath(path string) bool {
 	return utf8.ValidString(path) && !strings.ContainsFunc(path, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' })
 }
 

@@ -10,16 +10,16 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// Bounds of globs: matching many stars takes long.
+// Limits of globs: matching many stars is slow.
 const (
 	maxGlobs     = 100
 	maxGlobBytes = 300
 	maxStars     = 6
 )
 
-// fileSet is what globs choose. A glob is compared with the whole path; * stays in a part of it, ** goes over many; one
-// without a slash is compared with the name alone; one that ends in a slash means all that is below. No include means
-// all; exclude wins.
+// fileSet selects files by globs. A glob matches the whole path: * stays within a path segment and ** crosses segments.
+// A glob without a slash matches the file name. A glob that ends in a slash matches everything below it. Without
+// include all files match; exclude takes precedence.
 type fileSet struct{ include, exclude []string }
 
 func newFileSet(include, exclude words) (fileSet, error) {
@@ -40,9 +40,9 @@ func newFileSet(include, exclude words) (fileSet, error) {
 				glob += "**"
 			}
 			glob = strings.TrimPrefix(strings.TrimPrefix(glob, "./"), "/")
-			// The library finds mistakes only as far as a path matches.
+			// The library validates a pattern only as far as it matches a path.
 			if _, err := path.Match(glob, ""); err != nil || strings.Count(glob, "{") != strings.Count(glob, "}") {
-				return set, badGlob(glob)
+				return set, globError(glob)
 			}
 			*list.to = append(*list.to, glob)
 		}
@@ -50,12 +50,12 @@ func newFileSet(include, exclude words) (fileSet, error) {
 	return set, nil
 }
 
-func badGlob(glob string) error {
+func globError(glob string) error {
 	return fmt.Errorf("%.40q is no glob: brackets and braces must be closed", glob)
 }
 
-// holds reports whether a file is chosen.
-func (s fileSet) holds(file string) (bool, error) {
+// matches reports whether a file is selected.
+func (s fileSet) matches(file string) (bool, error) {
 	if len(s.include) > 0 {
 		if chosen, err := anyMatch(s.include, file); err != nil || !chosen {
 			return false, err
@@ -73,7 +73,7 @@ func anyMatch(globs []string, file string) (bool, error) {
 		}
 		matches, err := doublestar.Match(glob, name)
 		if err != nil {
-			return false, step.Permanent("%w", badGlob(glob))
+			return false, step.Permanent("%w", globError(glob))
 		}
 		if matches {
 			return true, nil

@@ -32,7 +32,7 @@ func TestFileSet(t *testing.T) {
 			t.Errorf("%q %q: %v", c.include, c.exclude, err)
 			continue
 		}
-		if got, err := set.holds(c.file); err != nil || got != c.want {
+		if got, err := set.matches(c.file); err != nil || got != c.want {
 			t.Errorf("include %q, exclude %q: %s: got %v %v", c.include, c.exclude, c.file, got, err)
 		}
 	}

@@ -27,8 +27,8 @@ type fetchedCode struct {
 	}
 }
 
-// gitHost runs a source-code host that the deployment is connected to, and a project there.
-func (w world) gitHost(t testing.TB) (*clonetest.Server, int64) {
+// gitHost starts a source-code host, connects the deployment to it and creates a project.
+func (w fixture) gitHost(t testing.TB) (*clonetest.Server, int64) {
 	t.Helper()
 	host := clonetest.New(t)
 	host.Username, host.Password = "x-access-token", "pw-4711-canary"
@@ -38,7 +38,7 @@ func (w world) gitHost(t testing.TB) (*clonetest.Server, int64) {
 
 func TestCodeFetch(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w world) {
+	each(t, func(t *testing.T, w fixture) {
 		host, web := w.gitHost(t)
 		commit := host.Commit(t, "acme/web", "refs/heads/main", map[string]string{
 			"src/a.go": "package a\n\nfunc A() {}\n", "src/b.go": strings.Repeat("var x = 1\n", 900), "src/a_test.go": "package a\n", "README.md": "# Web\n",
@@ -78,7 +78,7 @@ func TestCodeFetch(t *testing.T) {
 
 func TestCodeFetchRefs(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w world) {
+	each(t, func(t *testing.T, w fixture) {
 		host, web := w.gitHost(t)
 		main := host.Commit(t, "acme/web", "refs/heads/main", map[string]string{"a": "main"})
 		topic := host.Commit(t, "acme/web", "refs/heads/topic", map[string]string{"a": "topic"})
@@ -105,8 +105,8 @@ func TestCodeFetchRefs(t *testing.T) {
 	})
 }
 
-// nestedTrees are files in trees of two entries, both the same one: Git stores a tree for each level, and a checkout
-// has a file for each path.
+// nestedTrees returns trees of two entries that both point to the next tree. Git stores one tree per level, but a
+// checkout has one file per path.
 func nestedTrees(levels int) map[string]string {
 	files := map[string]string{}
 	for i := range 1 << levels {
@@ -121,7 +121,7 @@ func nestedTrees(levels int) map[string]string {
 
 func TestCodeFetchFailures(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w world) {
+	each(t, func(t *testing.T, w fixture) {
 		host, web := w.gitHost(t)
 		files := map[string]string{}
 		for i := range 12_000 {
@@ -167,10 +167,10 @@ func TestCodeFetchFailures(t *testing.T) {
 	})
 }
 
-// The name of a project is not where its code is: it must be bound. Tokens go by the host's customs.
+// A project's name does not locate its code: the project must be bound. Tokens use the host's scheme.
 func TestCodeFetchOfBoundProject(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w world) {
+	each(t, func(t *testing.T, w fixture) {
 		host := clonetest.New(t)
 		host.Username, host.Password = "oauth2", "pw-4711"
 		w.connect(t, w.Tenant, "SCM_TYPE_GITLAB_SELFMANAGED", host.URL, "acme", "wrong")

@@ -24,9 +24,9 @@ import (
 const (
 	maxFindings     = 3000
 	defaultFindings = 100
-	// maxListed leaves room in an output for what is around the list.
+	// maxListed leaves space in an output for the fields around the list.
 	maxListed = step.MaxOutput - 4096
-	// maxText is how much of a finding's texts is listed, in bytes.
+	// maxText is the maximum size of a finding's text in the list, in bytes.
 	maxText = 4000
 )
 
@@ -38,19 +38,19 @@ var (
 	}
 )
 
-// queryParameters are those of findings.query. What is not given chooses all, but for the status.
+// queryParameters are the parameters of findings.query. An absent parameter matches all, except the status.
 type queryParameters struct {
-	// Status is open unless it is given.
+	// Status defaults to open.
 	Status     words `json:"status"`
 	Severities words `json:"severities"`
 	IssueTypes words `json:"issueTypes"`
-	// Rules are their names.
+	// Rules are rule names.
 	Rules words `json:"rules"`
-	// ProjectID is of no use in a run that is about one project.
+	// ProjectID has no effect in a run about one project.
 	ProjectID id `json:"projectId"`
-	// WithoutVerdict leaves out those that automation has judged.
+	// WithoutVerdict excludes findings with a verdict by automation.
 	WithoutVerdict bool `json:"withoutVerdict"`
-	// UntriagedOnly leaves out those that anybody has decided about.
+	// UntriagedOnly excludes findings that have been triaged.
 	UntriagedOnly bool `json:"untriagedOnly"`
 	Limit         int  `json:"limit"`
 }
@@ -61,7 +61,7 @@ func (p queryParameters) problem(map[string]bool) string {
 		got     words
 		allowed []string
 	}{{"status", p.Status, statuses}, {"severities", p.Severities, severities}, {"issueTypes", p.IssueTypes, issueTypes}} {
-		if word, foreign := check.got.foreign(check.allowed...); foreign {
+		if word, foreign := check.got.firstUnknown(check.allowed...); foreign {
 			return fmt.Sprintf("%s must be of %s, got %.40q", check.name, strings.Join(check.allowed, ", "), word)
 		}
 	}
@@ -71,7 +71,7 @@ func (p queryParameters) problem(map[string]bool) string {
 	return ""
 }
 
-// foundFinding is one of the output's list.
+// foundFinding is an item of the output's list.
 type foundFinding struct {
 	ID       int64  `json:"id"`
 	RuleName string `json:"ruleName"`
@@ -83,18 +83,19 @@ type foundFinding struct {
 	Snippet  string `json:"snippet"`
 	Project  string `json:"project"`
 	Ref      string `json:"ref"`
-	// ContentHash changes with what scans say of the finding; findings.verdict takes it. A text, as all int64 of the API.
+	// ContentHash changes when scans report other content for the finding; findings.verdict takes it. It is a string, like
+	// all int64 values of the API.
 	ContentHash int64 `json:"contentHash,string"`
 }
 
-// query lists findings, the worst first, and of one severity the newest first. Without a ref in the run these are the
-// findings of each project's primary branch: those of other branches are the same ones again.
+// query lists findings by severity, worst first, then newest first. Without a ref in the run it lists the primary
+// branch of each project, because other branches repeat the same findings.
 func query(st *store.Store) step.Kind {
 	return step.Kind{
 		Name: "findings.query", Doc: "Lists findings of the run's project, or of all: [{id, ruleName, message, severity, path, line, endLine, snippet, project, ref, contentHash}].",
 		Check: checked[queryParameters](),
 		Run: func(ctx context.Context, call step.Call) (step.Result, error) {
-			p, err := given[queryParameters](call)
+			p, err := decodeParameters[queryParameters](call)
 			if err != nil {
 				return step.Result{}, err
 			}
@@ -110,7 +111,7 @@ func query(st *store.Store) step.Kind {
 			rows, err := st.Reader.Finding.Query().Where(where...).Order(worstFirst).Limit(limit).
 				Select(finding.FieldID, finding.FieldProjectID, finding.FieldRuleID, finding.FieldRef, finding.FieldSeverity, finding.FieldContentHash, finding.FieldContent).All(ctx)
 			if err != nil {
-				return step.Result{}, notStored("the findings could not be read", err)
+				return step.Result{}, storeError("the findings could not be read", err)
 			}
 			return listed(ctx, st, rows)
 		},
@@ -133,7 +134,7 @@ func (p queryParameters) predicates(ctx context.Context, st *store.Store, call s
 	if len(p.Rules) > 0 {
 		ids, err := st.Reader.Rule.Query().Where(rule.DeploymentID(call.DeploymentID), store.OneOf(rule.FieldName, p.Rules)).IDs(ctx)
 		if err != nil {
-			return nil, notStored("the rules could not be read", err)
+			return nil, storeError("the rules could not be read", err)
 		}
 		where = append(where, func(s *entsql.Selector) { s.Where(store.InIDs(s.C(finding.FieldRuleID), ids)) })
 	}
@@ -157,7 +158,7 @@ func (p queryParameters) predicates(ctx context.Context, st *store.Store, call s
 	return where, nil
 }
 
-// onPrimaryBranch leaves out the other branches of projects whose primary one is known.
+// onPrimaryBranch excludes the other branches of projects with a known primary branch.
 func onPrimaryBranch(deploymentID int64) predicate.Finding {
 	return func(s *entsql.Selector) {
 		p := entsql.Dialect(s.Dialect()).Table(project.Table).As("owner")
@@ -179,7 +180,7 @@ func worstFirst(s *entsql.Selector) {
 	s.OrderBy(entsql.Desc(s.C(finding.FieldRelevantSince)), entsql.Desc(s.C(finding.FieldID)))
 }
 
-// listed makes the output. It ends where it would become too large: what is left out is for the next run.
+// listed builds the output. It stops before the output gets too large; the next run lists the rest.
 func listed(ctx context.Context, st *store.Store, rows []*ent.Finding) (step.Result, error) {
 	rules, projects, err := namesOf(ctx, st, rows)
 	if err != nil {
@@ -215,7 +216,7 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
-// namesOf looks up what the rules and projects of findings are called.
+// namesOf looks up the names of the findings' rules and projects.
 func namesOf(ctx context.Context, st *store.Store, rows []*ent.Finding) (rules, projects map[int64]string, err error) {
 	rules, projects = map[int64]string{}, map[int64]string{}
 	var ruleIDs, projectIDs []int64
@@ -230,7 +231,7 @@ func namesOf(ctx context.Context, st *store.Store, rows []*ent.Finding) (rules, 
 	found, err := st.Reader.Rule.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(rule.FieldID), ruleIDs)) }).
 		Select(rule.FieldID, rule.FieldName).All(ctx)
 	if err != nil {
-		return nil, nil, notStored("the rules could not be read", err)
+		return nil, nil, storeError("the rules could not be read", err)
 	}
 	for _, r := range found {
 		rules[r.ID] = r.Name
@@ -238,7 +239,7 @@ func namesOf(ctx context.Context, st *store.Store, rows []*ent.Finding) (rules, 
 	owners, err := st.Reader.Project.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(project.FieldID), projectIDs)) }).
 		Select(project.FieldID, project.FieldName).All(ctx)
 	if err != nil {
-		return nil, nil, notStored("the projects could not be read", err)
+		return nil, nil, storeError("the projects could not be read", err)
 	}
 	for _, p := range owners {
 		projects[p.ID] = p.Name

@@ -31,7 +31,7 @@ func ids(list []listed) (out []int64) {
 
 func TestFindingsQuery(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w world) {
+	each(t, func(t *testing.T, w fixture) {
 		web, api := w.project(t, w.Tenant, "acme/web", "https://git.acme.test/acme/web"), w.project(t, w.Tenant, "acme/api", "")
 		other := w.AddTenant(t, "globex")
 		foreignProject := w.project(t, other, "acme/web", "")
@@ -87,10 +87,10 @@ func TestFindingsQuery(t *testing.T) {
 	})
 }
 
-// A list that an output cannot hold ends early, and long texts are cut.
+// A list that exceeds the output limit ends early, and long texts are cut.
 func TestFindingsQueryIsBounded(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w world) {
+	each(t, func(t *testing.T, w fixture) {
 		web := w.project(t, w.Tenant, "acme/web", "")
 		first := w.finding(t, w.Tenant, fact{project: web, message: "m", snippet: strings.Repeat("é", 10_000)})
 		w.write(t, func(ctx context.Context, tx *ent.Tx) error {
@@ -115,7 +115,7 @@ func TestFindingsQueryIsBounded(t *testing.T) {
 
 func TestFindingsVerdict(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w world) {
+	each(t, func(t *testing.T, w fixture) {
 		web, api := w.project(t, w.Tenant, "acme/web", ""), w.project(t, w.Tenant, "acme/api", "")
 		open := w.finding(t, w.Tenant, fact{project: web})
 		ignored := w.finding(t, w.Tenant, fact{project: web, triage: "reviewing"})
@@ -188,7 +188,7 @@ func TestFindingsVerdict(t *testing.T) {
 	})
 }
 
-func (w world) row(t testing.TB, id int64) *ent.Finding {
+func (w fixture) row(t testing.TB, id int64) *ent.Finding {
 	t.Helper()
 	row, err := w.Store.Reader.Finding.Query().Where(finding.ID(id)).Only(w.System(t))
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// verdictParameters are those of findings.verdict.
+// verdictParameters are the parameters of findings.verdict.
 type verdictParameters struct {
 	FindingID id `json:"findingId"`
 	// Verdict is true_positive or false_positive.
 	Verdict string `json:"verdict"`
 	Reason  string `json:"reason"`
-	// ContentHash is what findings.query listed. The triage of a finding that has changed since stays as it is.
+	// ContentHash is the value from findings.query. If the finding has changed since, its triage stays unchanged.
 	ContentHash id `json:"contentHash"`
 }
 
@@ -34,13 +34,13 @@ func (p verdictParameters) problem(open map[string]bool) string {
 	return ""
 }
 
-// judge stores a verdict about a finding, by the rules of package verdict: it overrules nobody.
-func judge(st *store.Store) step.Kind {
+// checkStatus stores a verdict on a finding with package verdict. It never overrides a person's decision.
+func storeVerdict(st *store.Store) step.Kind {
 	return step.Kind{
 		Name: "findings.verdict", Doc: "Stores a verdict about a finding; applied says whether it changed the finding's triage.",
 		Check: checked[verdictParameters](),
 		Run: func(ctx context.Context, call step.Call) (step.Result, error) {
-			p, err := given[verdictParameters](call)
+			p, err := decodeParameters[verdictParameters](call)
 			if err != nil {
 				return step.Result{}, err
 			}
@@ -69,14 +69,14 @@ func judge(st *store.Store) step.Kind {
 				return step.Result{}, noFinding(p.FindingID)
 			}
 			if err != nil {
-				return step.Result{}, notStored("the verdict could not be stored", err)
+				return step.Result{}, storeError("the verdict could not be stored", err)
 			}
 			return output(map[string]any{"findingId": int64(p.FindingID), "verdict": p.Verdict, "applied": applied})
 		},
 	}
 }
 
-// report makes the verdict a result of the run. A finding that is judged again in the same run is one result, the last.
+// report adds the verdict to the run's results. If a run judges a finding again, the last verdict counts.
 func report(ctx context.Context, tx *ent.Tx, call step.Call, p verdictParameters) error {
 	row, err := tx.Finding.Query().Where(finding.DeploymentID(call.DeploymentID), finding.ID(int64(p.FindingID))).
 		Select(finding.FieldSeverity, finding.FieldContent).Only(ctx)

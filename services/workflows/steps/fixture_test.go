@@ -36,15 +36,15 @@ func guard(t testing.TB) *egress.Guard {
 	return g
 }
 
-// world is a server with what steps work with.
-type world struct {
+// fixture is a server with the dependencies of steps.
+type fixture struct {
 	*apitest.Server
 	kinds   step.Registry
 	dataDir string
 }
 
-// each runs a test on both databases; hosts on this machine may be called.
-func each(t *testing.T, test func(t *testing.T, w world)) {
+// each runs a test on both databases. Loopback hosts may be called.
+func each(t *testing.T, test func(t *testing.T, w fixture)) {
 	t.Helper()
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s := apitest.Start(t, func(c *config.Config) { on(c); c.EgressAllow = "127.0.0.1" })
@@ -52,7 +52,7 @@ func each(t *testing.T, test func(t *testing.T, w world)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := world{Server: s, dataDir: t.TempDir()}
+		w := fixture{Server: s, dataDir: t.TempDir()}
 		w.kinds = steps.Registry(steps.Needs{
 			Store: s.Store, Egress: guard(t), Dir: w.dataDir,
 			Repository: connect.New(s.Store, keyring, guard(t)).Repository,
@@ -62,7 +62,7 @@ func each(t *testing.T, test func(t *testing.T, w world)) {
 }
 
 // project creates a project.
-func (w world) project(t testing.TB, of apitest.Tenant, name, url string) int64 {
+func (w fixture) project(t testing.TB, of apitest.Tenant, name, url string) int64 {
 	t.Helper()
 	var id int64
 	w.write(t, func(ctx context.Context, tx *ent.Tx) error {
@@ -76,21 +76,21 @@ func (w world) project(t testing.TB, of apitest.Tenant, name, url string) int64 
 	return id
 }
 
-func (w world) write(t testing.TB, do func(context.Context, *ent.Tx) error) {
+func (w fixture) write(t testing.TB, do func(context.Context, *ent.Tx) error) {
 	t.Helper()
 	if err := w.Store.Write(w.System(t), do); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// fact is a finding to seed; what is empty is as a scan would make it.
+// fact describes a finding to insert. Empty fields get the values that a scan would set.
 type fact struct {
 	rule, severity, kind, ref, verdict, triage, state, message, snippet string
 	project                                                             int64
 }
 
-// finding stores a finding; of two with the same severity the later one is listed first.
-func (w world) finding(t testing.TB, of apitest.Tenant, f fact) int64 {
+// finding inserts a finding. Of two with the same severity the later one is listed first.
+func (w fixture) finding(t testing.TB, of apitest.Tenant, f fact) int64 {
 	t.Helper()
 	or := func(value, other string) string {
 		if value == "" {
@@ -130,8 +130,8 @@ func (w world) finding(t testing.TB, of apitest.Tenant, f fact) int64 {
 	return id
 }
 
-// call is a call of a step in the first deployment.
-func (w world) call(projectID int64, with map[string]any) step.Call {
+// call builds a call of a step in the first deployment.
+func (w fixture) call(projectID int64, with map[string]any) step.Call {
 	c := step.Call{DeploymentID: w.DeploymentID, RunID: 7, TaskID: 70, With: with, Step: "look"}
 	if projectID != 0 {
 		c.ProjectID = &projectID
@@ -156,7 +156,7 @@ func run[T any](t testing.TB, kinds step.Registry, name string, call step.Call) 
 	return out, result
 }
 
-// failure runs a kind that must fail.
+// failure runs a kind and requires an error.
 func failure(t testing.TB, kinds step.Registry, name string, call step.Call) error {
 	t.Helper()
 	_, err := kinds[name].Run(t.Context(), call)
@@ -166,8 +166,8 @@ func failure(t testing.TB, kinds step.Registry, name string, call step.Call) err
 	return err
 }
 
-// connect makes an SCM configuration through the API.
-func (w world) connect(t testing.TB, of apitest.Tenant, kind, baseURL, namespace, token string) {
+// connect creates an SCM configuration through the API.
+func (w fixture) connect(t testing.TB, of apitest.Tenant, kind, baseURL, namespace, token string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"type":%q,"namespace":%q,"baseUrl":%q,"accessToken":%q}`, kind, namespace, baseURL, token)
 	answer := w.Do(t, of.Token, http.MethodPost, fmt.Sprintf("/api/scm/deployments/%d/configs", of.DeploymentID), body)
@@ -176,8 +176,8 @@ func (w world) connect(t testing.TB, of apitest.Tenant, kind, baseURL, namespace
 	}
 }
 
-// nothingLeft checks that fetched code is gone.
-func (w world) nothingLeft(t testing.TB) {
+// nothingLeft checks that fetched code was deleted.
+func (w fixture) nothingLeft(t testing.TB) {
 	t.Helper()
 	entries, err := os.ReadDir(w.dataDir + "/checkouts")
 	if err != nil && !errors.Is(err, os.ErrNotExist) || len(entries) > 0 {

@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// requestTimeout is for one call; the step's own time-out may be shorter.
+	// requestTimeout applies to one request. The step's own timeout may be shorter.
 	requestTimeout = 60 * time.Second
 	// defaultBody and maxBody are in bytes.
 	defaultBody = 512 << 10
 	maxBody     = 1 << 20
-	// maxRequestBody and maxHeaders bound what is sent.
+	// maxRequestBody and maxHeaders limit the request.
 	maxRequestBody = 1 << 20
 	maxHeaders     = 64
 	maxHops        = 5
@@ -35,23 +35,23 @@ const (
 
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-// ownHeaders are the connection's business.
+// ownHeaders are set by the HTTP connection and cannot be parameters.
 var ownHeaders = []string{
 	"Host", "Connection", "Content-Length", "Expect", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
 	"Transfer-Encoding", "Upgrade",
 }
 
-// requestParameters are those of http.
+// requestParameters are the parameters of http.
 type requestParameters struct {
 	URL string `json:"url"`
-	// Method is GET unless it is given.
+	// Method defaults to GET.
 	Method  string            `json:"method"`
 	Headers map[string]string `json:"headers"`
-	// Body is sent as it is when it is a text, as JSON otherwise.
+	// Body is sent unchanged if it is a string, as JSON otherwise.
 	Body any `json:"body"`
-	// Expect lists the statuses that are a success; 2xx without it.
+	// Expect lists the statuses that count as success. The default is 2xx.
 	Expect []int `json:"expect"`
-	// MaxBytes is how large the answer's body may be.
+	// MaxBytes is the maximum size of the response body.
 	MaxBytes int64 `json:"maxBytes"`
 }
 
@@ -97,7 +97,7 @@ func request(guard *egress.Guard) step.Kind {
 		Name: "http", Doc: "Calls an HTTP API; the output is {status, headers, body}, with the body parsed when it is JSON.",
 		Check: checked[requestParameters](),
 		Run: func(ctx context.Context, call step.Call) (step.Result, error) {
-			p, err := given[requestParameters](call)
+			p, err := decodeParameters[requestParameters](call)
 			if err != nil {
 				return step.Result{}, err
 			}
@@ -122,7 +122,7 @@ func request(guard *egress.Guard) step.Kind {
 			if err != nil {
 				return step.Result{}, callError(err)
 			}
-			if err := p.judge(answer.StatusCode); err != nil {
+			if err := p.checkStatus(answer.StatusCode); err != nil {
 				return step.Result{}, err
 			}
 			return answerOutput(answer, body)
@@ -159,7 +159,7 @@ func (p requestParameters) request(ctx context.Context, call step.Call) (*http.R
 		r.Header.Set("Content-Type", kind)
 	}
 	if method != http.MethodGet {
-		// The same for every attempt at the task: receivers that know it do the same thing once.
+		// The key is the same for all attempts of the task, so that receivers can deduplicate.
 		r.Header.Set("Idempotency-Key", fmt.Sprintf("palisade-%d-%d", call.RunID, call.TaskID))
 	}
 	for name, value := range p.Headers {
@@ -168,8 +168,8 @@ func (p requestParameters) request(ctx context.Context, call step.Call) (*http.R
 	return r, nil
 }
 
-// judge tells a status that is expected from one that may pass by itself and one that does not.
-func (p requestParameters) judge(code int) error {
+// checkStatus classifies a status: expected, temporary failure or permanent failure.
+func (p requestParameters) checkStatus(code int) error {
 	expected := code >= 200 && code < 300
 	if len(p.Expect) > 0 {
 		expected = slices.Contains(p.Expect, code)
@@ -183,7 +183,7 @@ func (p requestParameters) judge(code int) error {
 	return step.Permanent("the server answered with status %d", code)
 }
 
-// callError hides where the call went: its URL may hold a secret, and what it found there may be inside.
+// callError hides the request's target: its URL may contain a secret, and its address may be internal.
 func callError(err error) error {
 	var tooLarge *egress.TooLargeError
 	text := egress.Describe(err)

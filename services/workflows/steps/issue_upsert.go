@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// maxIssues is how many results one step stores: they are one transaction.
+	// maxIssues is the maximum number of results of one step: they are stored in one transaction.
 	maxIssues = 5000
-	// maxCovered is how many paths one step says that it looked at.
+	// maxCovered is the maximum number of paths that one step can report as covered.
 	maxCovered = 100_000
 )
 
-// upsertParameters are those of issue.upsert.
+// upsertParameters are the parameters of issue.upsert.
 type upsertParameters struct {
-	// Issues are what was found; lists of lists, as joins make them, count as one list.
+	// Issues are the results. Lists of lists, as joins produce them, are flattened.
 	Issues flat[found] `json:"issues"`
-	// Files are the paths that were looked at; without them it was the whole project.
+	// Files are the examined paths. Absent means the whole project.
 	Files flat[string] `json:"files"`
 }
 
@@ -47,13 +47,13 @@ func (p upsertParameters) problem(open map[string]bool) string {
 	return ""
 }
 
-// upsertIssues stores what earlier steps found as agentic-workflow issues.
+// upsertIssues stores results of earlier steps as agentic-workflow issues.
 func upsertIssues(st *store.Store) step.Kind {
 	return step.Kind{
 		Name: "issue.upsert", Doc: "Stores what was found as agentic-workflow issues; the same issue in another run is the same.",
 		Check: checked[upsertParameters](),
 		Run: func(ctx context.Context, call step.Call) (step.Result, error) {
-			p, err := given[upsertParameters](call)
+			p, err := decodeParameters[upsertParameters](call)
 			if err != nil {
 				return step.Result{}, err
 			}
@@ -67,17 +67,17 @@ func upsertIssues(st *store.Store) step.Kind {
 				return err
 			})
 			if err != nil {
-				return step.Result{}, notStored("the issues could not be stored", err)
+				return step.Result{}, storeError("the issues could not be stored", err)
 			}
 			return output(counts)
 		},
 	}
 }
 
-// found is one result as workflows write it. What models add to it is left out.
+// found is one result in a workflow's JSON. Unknown fields are ignored.
 type found issues.Found
 
-// listFields are the lists of a result: one value may stand for a list of one.
+// listFields are the list fields of a result. A single value may stand for a list of one.
 var listFields = []string{"cwes", "owasps", "actions", "identities", "dependencyPaths", "directDependencies", "domains"}
 
 // UnmarshalJSON reads a result.
@@ -92,7 +92,8 @@ func (f *found) UnmarshalJSON(text []byte) error {
 		}
 	}
 	for _, name := range []string{"startLine", "endLine"} {
-		// A number that is no line is an unknown line: what a model writes has no bounds, and is no reason to store nothing.
+		// A number that is not a valid line means an unknown line: a model's output is unreliable, and the result must be
+		// stored.
 		var line float64
 		if json.Unmarshal(fields[name], &line) == nil && (line != math.Trunc(line) || math.Abs(line) > math.MaxInt32) {
 			delete(fields, name)
@@ -125,10 +126,10 @@ func (f found) problem() string {
 	return ""
 }
 
-// flat is a list that may be given as a list of lists, with gaps: what the branches of a join brought.
+// flat is a list that may be given as a nested list with nulls, as the branches of a join produce it.
 type flat[T any] []T
 
-// UnmarshalJSON reads it. An empty list is not the same as none.
+// UnmarshalJSON reads it. An empty list differs from an absent one.
 func (l *flat[T]) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		return nil
@@ -159,22 +160,22 @@ func (l *flat[T]) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// hidden is an error whose cause is for the log alone.
-type hidden struct {
+// internalError is an error whose cause goes to the log only.
+type internalError struct {
 	text  string
 	cause error
 }
 
 // Error implements error.
-func (e hidden) Error() string { return e.text }
+func (e internalError) Error() string { return e.text }
 
 // Unwrap returns the cause.
-func (e hidden) Unwrap() error { return e.cause }
+func (e internalError) Unwrap() error { return e.cause }
 
-// notStored keeps the words of databases out of the run; what a step itself says of its mistake stays.
-func notStored(text string, err error) error {
+// storeError keeps database errors out of the run. A step's own error text stays.
+func storeError(text string, err error) error {
 	if step.IsPermanent(err) {
 		return err
 	}
-	return hidden{text, err}
+	return internalError{text, err}
 }

@@ -48,7 +48,7 @@ func TestUpsertParameters(t *testing.T) {
 }
 
 func TestUpsertReadsWhatJoinsBring(t *testing.T) {
-	p, err := given[upsertParameters](step.Call{With: map[string]any{
+	p, err := decodeParameters[upsertParameters](step.Call{With: map[string]any{
 		"issues": []any{
 			nil, []any{map[string]any{"title": "a", "cwes": "CWE-89", "owasps": []any{"A03"}, "startLine": 4.0, "more": map[string]any{}}},
 			[]any{[]any{map[string]any{"title": "b"}}, nil}, map[string]any{"title": "c", "actions": nil},
@@ -66,8 +66,8 @@ func TestUpsertReadsWhatJoinsBring(t *testing.T) {
 		!reflect.DeepEqual([]string(p.Files), []string{"x.py", "y.py"}) {
 		t.Errorf("got %+v", p)
 	}
-	none, err := given[upsertParameters](step.Call{With: map[string]any{"issues": []any{}}})
-	some, _ := given[upsertParameters](step.Call{With: map[string]any{"issues": []any{}, "files": []any{}}})
+	none, err := decodeParameters[upsertParameters](step.Call{With: map[string]any{"issues": []any{}}})
+	some, _ := decodeParameters[upsertParameters](step.Call{With: map[string]any{"issues": []any{}, "files": []any{}}})
 	if err != nil || none.Files != nil || some.Files == nil {
 		t.Errorf("no files: %v, an empty list: %v, %v", none.Files, some.Files, err)
 	}

@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// maxPrompt is in bytes, artifacts included: about 100,000 tokens.
+	// maxPrompt is in bytes, including artifacts: about 100,000 tokens.
 	maxPrompt = 400 << 10
-	// maxTokens is more than any model answers.
+	// maxTokens exceeds the output limit of any model.
 	maxTokens = 1_000_000
-	// maxAttachments is how many artifacts one prompt can hold.
+	// maxAttachments is the maximum number of artifacts in one prompt.
 	maxAttachments = 100
 )
 
-// askParameters are those of llm.
+// askParameters are the parameters of llm.
 type askParameters struct {
 	Prompt string `json:"prompt"`
 	System string `json:"system"`
-	// Schema is a JSON Schema; the output is an answer that fits it.
+	// Schema is a JSON Schema for the answer. The output is an answer that matches it.
 	Schema map[string]any `json:"schema"`
-	// Model is another than the one of the server's configuration.
+	// Model overrides the model of the server's configuration.
 	Model     string `json:"model"`
 	MaxTokens int    `json:"maxTokens"`
-	// Artifacts of earlier tasks follow the prompt, as data.
+	// Artifacts of earlier tasks are appended to the prompt as data.
 	Artifacts []attachment `json:"artifacts"`
 }
 
@@ -63,7 +63,7 @@ func (p askParameters) problem(open map[string]bool) string {
 	return ""
 }
 
-// ask asks the language model.
+// ask sends a prompt to the language model.
 func ask(model *llm.Provider) step.Kind {
 	return step.Kind{
 		Name: "llm", Doc: "Asks the language model; with a schema, the output is an answer that fits it, else the text.",
@@ -75,7 +75,7 @@ func ask(model *llm.Provider) step.Kind {
 			return nil
 		},
 		Run: func(ctx context.Context, call step.Call) (step.Result, error) {
-			p, err := given[askParameters](call)
+			p, err := decodeParameters[askParameters](call)
 			if err != nil {
 				return step.Result{}, err
 			}
@@ -99,8 +99,8 @@ func ask(model *llm.Provider) step.Kind {
 	}
 }
 
-// attach puts artifacts behind the prompt, each between two lines that nobody can have foreseen, and tells the model
-// that what is between them is no instruction.
+// attach appends artifacts to the prompt, each between two unpredictable marker lines, and tells the model that the
+// text between them is data and not an instruction.
 func attach(ctx context.Context, call step.Call, list []attachment, question *llm.Question) error {
 	if len(list) == 0 {
 		return nil
@@ -125,7 +125,7 @@ func attach(ctx context.Context, call step.Call, list []attachment, question *ll
 	return nil
 }
 
-// askError tells the engine whether to ask again.
+// askError tells the engine whether to retry.
 func askError(err error) error {
 	switch {
 	case errors.Is(err, llm.ErrNotConfigured):

@@ -17,18 +17,18 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// Longer texts are cut: what a model writes has no bounds, and is no reason to tell nobody.
+// Longer texts are cut: a model's output is unbounded, and must not block the notification.
 const (
 	maxTitle   = 200    // characters
 	maxMessage = 20_000 // characters
 	maxRules   = 100
 )
 
-// notifyParameters are those of notify.
+// notifyParameters are the parameters of notify.
 type notifyParameters struct {
 	Title   string `json:"title"`
 	Message string `json:"message"`
-	// RuleIDs are the notification rules to tell; all that are enabled when empty.
+	// RuleIDs are the notification rules to use; if empty, all enabled rules.
 	RuleIDs []id `json:"ruleIds"`
 }
 
@@ -42,14 +42,14 @@ func (p notifyParameters) problem(open map[string]bool) string {
 	return ""
 }
 
-// notify tells the receivers of notification rules. It only writes into the ledger of deliveries: what happens to them
-// there is no concern of the run.
+// notify sends a message to the receivers of notification rules. It only writes deliveries to the ledger. The run does
+// not depend on their outcome.
 func notify(st *store.Store) step.Kind {
 	return step.Kind{
 		Name: "notify", Doc: "Sends a message through the enabled notification rules of the deployment, or through some of them.",
 		Check: checked[notifyParameters](),
 		Run: func(ctx context.Context, call step.Call) (step.Result, error) {
-			p, err := given[notifyParameters](call)
+			p, err := decodeParameters[notifyParameters](call)
 			if err != nil {
 				return step.Result{}, err
 			}
@@ -63,7 +63,7 @@ func notify(st *store.Store) step.Kind {
 				return err
 			})
 			if err != nil {
-				return step.Result{}, notStored("the message could not be stored", err)
+				return step.Result{}, storeError("the message could not be stored", err)
 			}
 			return output(map[string]int{"deliveries": deliveries})
 		},
@@ -89,7 +89,7 @@ func (p notifyParameters) send(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs
 	for _, rule := range p.RuleIDs {
 		message.RuleIDs = append(message.RuleIDs, int64(rule))
 	}
-	deliveries, err := outbox.WorkflowSays(ctx, tx, queue, message)
+	deliveries, err := outbox.WorkflowMessage(ctx, tx, queue, message)
 	var unknown outbox.UnknownRuleError
 	if errors.As(err, &unknown) {
 		return 0, step.Permanent("%w", unknown)

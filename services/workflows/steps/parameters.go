@@ -16,16 +16,16 @@ import (
 
 // parameters are the typed parameters of a kind.
 type parameters interface {
-	// problem says what is wrong with them, "" when nothing is. open are the names of those that expressions will give.
+	// problem describes what is invalid; "" if nothing is. open names the parameters that expressions will set.
 	problem(open map[string]bool) string
 }
 
-// checked makes the Check of a kind from its parameters.
+// checked builds the Check function of a kind from its parameters.
 func checked[P parameters]() func(with map[string]any) error {
 	return func(with map[string]any) error {
 		open, fixed := map[string]bool{}, map[string]any{}
 		for name, value := range with {
-			if open[name] = holdsExpression(value); !open[name] {
+			if open[name] = containsExpression(value); !open[name] {
 				fixed[name] = value
 			}
 		}
@@ -45,8 +45,8 @@ func checked[P parameters]() func(with map[string]any) error {
 	}
 }
 
-// given decodes the parameters of a call. What is wrong with them does not pass by itself.
-func given[P parameters](call step.Call) (P, error) {
+// decodeParameters decodes the parameters of a call. An error is permanent.
+func decodeParameters[P parameters](call step.Call) (P, error) {
 	p, err := decode[P](call.With)
 	if err != nil {
 		return p, step.Permanent("%w", err)
@@ -88,7 +88,7 @@ func typeName(t reflect.Type) string {
 	return "another value"
 }
 
-// names are the parameters of a kind, in the order of its struct.
+// names lists the parameters of a kind, in struct order.
 func names[P any]() []string {
 	t := reflect.TypeFor[P]()
 	out := make([]string, t.NumField())
@@ -98,15 +98,15 @@ func names[P any]() []string {
 	return out
 }
 
-func holdsExpression(value any) bool {
+func containsExpression(value any) bool {
 	switch v := value.(type) {
 	case string:
 		return strings.Contains(v, "${{")
 	case []any:
-		return slices.ContainsFunc(v, holdsExpression)
+		return slices.ContainsFunc(v, containsExpression)
 	case map[string]any:
 		for _, child := range v {
-			if holdsExpression(child) {
+			if containsExpression(child) {
 				return true
 			}
 		}
@@ -114,7 +114,7 @@ func holdsExpression(value any) bool {
 	return false
 }
 
-// id is the number of something, as a number or as its text: the API writes ids as texts.
+// id is a numeric id, given as a number or a string: the API writes ids as strings.
 type id int64
 
 // UnmarshalJSON reads both forms.
@@ -131,7 +131,7 @@ func (n *id) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// words are a list of texts, or one text alone.
+// words is a list of strings, or a single string.
 type words []string
 
 // UnmarshalJSON reads both forms.
@@ -147,8 +147,8 @@ func (w *words) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(w))
 }
 
-// foreign is the first of the words that are not allowed.
-func (w words) foreign(allowed ...string) (string, bool) {
+// firstUnknown returns the first word that is not allowed.
+func (w words) firstUnknown(allowed ...string) (string, bool) {
 	for _, word := range w {
 		if !slices.Contains(allowed, word) {
 			return word, true
@@ -157,7 +157,7 @@ func (w words) foreign(allowed ...string) (string, bool) {
 	return "", false
 }
 
-// output is a result that is its output alone.
+// output builds a result without artifacts.
 func output(value any) (step.Result, error) {
 	text, err := json.Marshal(value)
 	if err != nil {

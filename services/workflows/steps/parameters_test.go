@@ -80,7 +80,7 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
-// What an expression gives is checked like what is written down, and no second attempt makes it better.
+// Values of expressions are validated like literals, and an error is permanent.
 func TestRunChecksWhatExpressionsGave(t *testing.T) {
 	kinds := steps.Registry(steps.Needs{Egress: guard(t)})
 	for kind, parameters := range map[string]with{

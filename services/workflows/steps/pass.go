@@ -6,15 +6,15 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// passParameters are those of pass.
+// passParameters are the parameters of pass.
 type passParameters struct {
-	// Output is any JSON: expressions make it from what other steps brought.
+	// Output is any JSON. Expressions can build it from the results of other steps.
 	Output any `json:"output"`
 }
 
 func (passParameters) problem(map[string]bool) string { return "" }
 
-// pass does nothing but to bring what its parameters say: for forks, joins and summaries.
+// pass returns its parameters as output: for forks, joins and summaries.
 func pass() step.Kind {
 	return step.Kind{
 		Name: "pass", Doc: "Brings the value of output, which expressions can compute from earlier steps.",

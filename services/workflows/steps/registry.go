@@ -1,8 +1,8 @@
-// Package steps holds what steps of workflows can do: one file for each kind.
+// Package steps holds the kinds of steps, one file for each.
 //
-// A kind checks its parameters twice: when a definition is published, where texts may still hold expressions, and when
-// it runs. Errors of a step end up in the run that everybody may read, so that none repeats code, prompts, credentials
-// or what another server said.
+// A kind validates its parameters twice: when a definition is published, where texts may still contain expressions, and
+// when the step runs. Errors of a step end up in the run, which all its readers see, so they must not contain code,
+// prompts, credentials or responses of other servers.
 package steps
 
 import (
@@ -15,21 +15,21 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// Needs is what steps work with. All of it may be missing where definitions are only checked.
+// Needs holds the dependencies of steps. All may be nil if definitions are only checked.
 type Needs struct {
 	Store  *store.Store
 	Egress *egress.Guard
 	LLM    *llm.Provider
-	// Repository says where the code of a project of the context's deployment is; see scm.Connections.
+	// Repository returns the source of a project's code in the context's deployment; see scm.Connections.
 	Repository func(ctx context.Context, projectID int64) (clone.Source, error)
-	// Dir is the server's data directory: fetched code is kept below it while a step reads it.
+	// Dir is the server's data directory. Fetched code is stored below it while a step reads it.
 	Dir string
 }
 
-// Registry holds all kinds.
+// Registry returns all kinds.
 func Registry(n Needs) step.Registry {
 	return step.NewRegistry(
 		pass(), external(), ask(n.LLM), request(n.Egress),
-		query(n.Store), judge(n.Store), fetch(n), upsertIssues(n.Store), notify(n.Store),
+		query(n.Store), storeVerdict(n.Store), fetch(n), upsertIssues(n.Store), notify(n.Store),
 	)
 }

@@ -1,4 +1,4 @@
-// Package clonetest is a local Git host for tests: smart HTTP, fetches only, repositories in memory.
+// Package clonetest is a local Git host for tests: smart HTTP, fetch only, repositories in memory.
 package clonetest
 
 import (
@@ -30,11 +30,11 @@ import (
 type Server struct {
 	// URL is its base URL; the repository "acme/web" is at URL/acme/web.git.
 	URL string
-	// Username and Password are asked for when they are set.
+	// Username and Password are required from clients if set.
 	Username, Password string
-	// Capabilities are what it can do beside Git's basics.
+	// Capabilities are advertised besides Git's basic ones.
 	Capabilities []capability.Capability
-	// Before may answer a request itself: then it returns true.
+	// Before may handle a request itself; it then returns true.
 	Before func(w http.ResponseWriter, r *http.Request) bool
 
 	mu       sync.Mutex
@@ -49,7 +49,7 @@ type repository struct {
 	head    string
 }
 
-// New runs a host until the test ends. It can do what hosts on the internet can.
+// New runs a host until the test ends. It has the capabilities of public hosts.
 func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{
@@ -65,9 +65,9 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// Commit adds a commit to a repository and points a ref ("refs/heads/main") to it; its parent is what the ref pointed
-// to. The first ref is the default branch. A path that ends in @ is a link to its content. It returns the commit's
-// hash.
+// Commit adds a commit to a repository and points a ref ("refs/heads/main") to it. Its parent is the ref's previous
+// commit. The first ref is the default branch. A path that ends in @ is a symbolic link to its content. It returns the
+// commit's hash.
 func (s *Server) Commit(t testing.TB, name, ref string, files map[string]string) string {
 	t.Helper()
 	s.mu.Lock()
@@ -101,14 +101,14 @@ func (s *Server) Tag(t testing.TB, name, tag, commit string) {
 	})
 }
 
-// Requests returns what was asked, as "GET /acme/web.git/info/refs".
+// Requests returns the requests received, as "GET /acme/web.git/info/refs".
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Uploads returns what packs were asked for.
+// Uploads returns the upload-pack requests received.
 func (s *Server) Uploads() []*packp.UploadRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +164,7 @@ func (r *repository) tree(t testing.TB, files map[string]string) plumbing.Hash {
 	return r.store(t, out)
 }
 
-// sortName is how Git orders directories.
+// sortName is Git's sort key of a tree entry.
 func sortName(e object.TreeEntry) string {
 	if e.Mode == filemode.Dir {
 		return e.Name + "/"
@@ -172,7 +172,7 @@ func sortName(e object.TreeEntry) string {
 	return e.Name
 }
 
-// ServeHTTP speaks Git's smart protocol.
+// ServeHTTP implements Git's smart protocol.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
@@ -249,7 +249,7 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request, repo *repository
 	}
 }
 
-// withoutFilter takes the line of a request away that the library can write but not read.
+// withoutFilter removes the filter line, which the library can write but not read.
 func withoutFilter(body []byte) (rest []byte, filtered bool) {
 	at := bytes.Index(body, []byte("filter blob:limit="))
 	if at < 4 {
@@ -262,10 +262,10 @@ func withoutFilter(body []byte) (rest []byte, filtered bool) {
 	return slices.Concat(body[:at-4], body[at-4+int(size):]), true
 }
 
-// filteredName is what a file is called that the host leaves out when it is asked to leave out large files.
+// filteredName is the file that the host leaves out if a request filters large files.
 const filteredName = "large.bin"
 
-// reachable lists what a pack holds.
+// reachable lists the objects of a pack.
 func (r *repository) reachable(from plumbing.Hash, shallow, filtered bool) (hashes []plumbing.Hash, commit plumbing.Hash) {
 	seen := map[plumbing.Hash]bool{}
 	add := func(h plumbing.Hash) {

@@ -9,18 +9,18 @@ import (
 	"testing"
 )
 
-// GitHub is a GitHub Enterprise server with the organization "acme" (id 7001) and the user "octavia" (id 7002), whose
-// token it accepts.
+// GitHub is a GitHub Enterprise server with the organization "acme" (id 7001) and the user "octavia" (id 7002). It
+// accepts octavia's token.
 type GitHub struct {
 	Server
-	// Scopes is the X-OAuth-Scopes header of a classic token; nil is a fine-grained token, which is told none.
+	// Scopes is the X-OAuth-Scopes header of a classic token. Nil means a fine-grained token, which gets no header.
 	Scopes *string
-	// Refused are beginnings of requests ("GET /api/v3/orgs/acme/hooks") that the fine-grained token may not make.
+	// Refused lists request prefixes ("GET /api/v3/orgs/acme/hooks") that the fine-grained token may not use.
 	Refused []string
-	// Repositories are those of "acme" and of "octavia", by their names.
+	// Repositories are the repositories of "acme" and "octavia".
 	Repositories []Repository
-	// AppKey is the public key of application 4711, which is installed in "acme" and acts there with the token; nil: there
-	// is no application.
+	// AppKey is the public key of application 4711, which is installed in "acme" and uses the token there. Nil means no
+	// application.
 	AppKey *rsa.PublicKey
 	// LinkHost is the origin in Link headers; empty is the server's own.
 	LinkHost string
@@ -29,7 +29,7 @@ type GitHub struct {
 	// Comments are review comments of pull request 17 of any repository.
 	Comments []Comment
 
-	// Files are those that can be read and changed.
+	// Files are the files that can be read and changed.
 	Files Files
 
 	hooks  []Hook
@@ -77,7 +77,7 @@ func NewGitHub(t testing.TB) *GitHub {
 	return h
 }
 
-// headers adds what GitHub sends with every answer, and refuses what the token may not do.
+// headers adds GitHub's standard headers, and rejects requests that the token may not make.
 func (h *GitHub) headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -159,7 +159,7 @@ func (h *GitHub) repository(r Repository) object {
 	return out
 }
 
-// list writes a page, with GitHub's Link header.
+// list writes a page with GitHub's Link header.
 func (h *GitHub) list(w http.ResponseWriter, r *http.Request, all []object) {
 	items, next := pages(r, all)
 	if next > 0 {

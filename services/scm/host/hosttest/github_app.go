@@ -7,7 +7,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// application accepts the application's own tokens where it acts as itself.
+// application accepts the application's own tokens for application endpoints.
 func (h *GitHub) application(r *http.Request) bool {
 	if h.AppKey == nil || !strings.HasSuffix(r.URL.Path, "/installation") && !strings.HasPrefix(r.URL.Path, "/api/v3/app/") {
 		return false

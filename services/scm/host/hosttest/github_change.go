@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Pull is a pull (or merge) request that was opened.
+// Pull is an opened pull (or merge) request.
 type Pull struct {
 	Number                  int64
 	Head, Base, Title, Body string
 }
 
-// Files are the files of all repositories of a host, by branch and path ("main:app/db.py"). What is read by a commit is
-// read from main.
+// Files holds the files of all repositories of a host, by branch and path ("main:app/db.py"). Reads by commit return
+// the file of main.
 type Files map[string]string
 
-// branches tells which branches there are.
+// branch reports whether a branch exists.
 func (f Files) branch(name string) bool {
 	for key := range f {
 		if strings.HasPrefix(key, name+":") {
@@ -29,7 +29,7 @@ func (f Files) branch(name string) bool {
 	return false
 }
 
-// fork makes a branch off another.
+// fork creates a branch from another.
 func (f Files) fork(name, base string) {
 	for key, content := range f {
 		if path, ok := strings.CutPrefix(key, base+":"); ok {
@@ -48,13 +48,13 @@ func (f Files) at(ref, path string) (string, bool) {
 	return content, ok
 }
 
-// blob is the number by which a content is known.
+// blob is the SHA of a content.
 func blob(content string) string {
 	sum := sha1.Sum([]byte(content))
 	return hex.EncodeToString(sum[:])
 }
 
-// File returns what is in a file now.
+// File returns the current content of a file.
 func (h *GitHub) File(branch, path string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

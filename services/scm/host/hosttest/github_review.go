@@ -54,7 +54,7 @@ func (h *GitHub) reply(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusCreated, h.reviewComment(c))
 }
 
-// Replies lists the comments that answer to one.
+// Replies lists the replies to a comment.
 func (h *GitHub) Replies(to int64) []Comment {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,22 +9,22 @@ import (
 	"testing"
 )
 
-// GitLab is a self-managed GitLab with the group "acme/platform" (id 42) and the user "octavia" (id 7), whose token it
-// accepts.
+// GitLab is a self-managed GitLab with the group "acme/platform" (id 42) and the user "octavia" (id 7). It accepts
+// octavia's token.
 type GitLab struct {
 	Server
-	// Scopes are the token's.
+	// Scopes are the token's scopes.
 	Scopes []string
-	// Level is the access level of octavia in the group; 0: no member.
+	// Level is octavia's access level in the group; 0 means no member.
 	Level int
-	// Repositories are those of the group, by their names.
+	// Repositories are the group's repositories.
 	Repositories []Repository
-	// Writers are the logins of developers of every project; they are user 7 and on.
+	// Writers are the logins of developers of all projects. Their user ids start at 7.
 	Writers []string
 	// Comments are the notes of the discussion "6a9c1750b37d513a43987b574953fceb50b03ce7" of merge request 17.
 	Comments []Comment
 
-	// Files are those that can be read and changed.
+	// Files are the files that can be read and changed.
 	Files Files
 
 	hooks  []Hook
@@ -130,7 +130,7 @@ func (h *GitLab) projects(w http.ResponseWriter, r *http.Request) {
 	list(w, r, all)
 }
 
-// list writes a page, with GitLab's headers.
+// list writes a page with GitLab's headers.
 func list(w http.ResponseWriter, r *http.Request, all []object) {
 	items, next := pages(r, all)
 	w.Header()["X-Next-Page"] = []string{""}
@@ -174,7 +174,7 @@ func (h *GitLab) listHooks(w http.ResponseWriter, r *http.Request) {
 	list(w, r, all)
 }
 
-// decodeGitLabHook reads a request; push events are on unless it says otherwise.
+// decodeGitLabHook parses a request. Push events default to on.
 func decodeGitLabHook(r *http.Request, id int64) Hook {
 	var request map[string]any
 	_ = json.NewDecoder(r.Body).Decode(&request)

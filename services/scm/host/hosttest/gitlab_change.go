@@ -9,7 +9,7 @@ import (
 
 func number10(n int64) string { return strconv.FormatInt(n, 10) }
 
-// File returns what is in a file now.
+// File returns the current content of a file.
 func (h *GitLab) File(branch, path string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

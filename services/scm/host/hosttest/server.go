@@ -1,5 +1,5 @@
-// Package hosttest runs source-code hosts for tests: servers on loopback that speak the wire formats of GitHub and
-// GitLab as their public documentation records them, failures included.
+// Package hosttest runs source-code hosts for tests: loopback servers with the wire formats of GitHub and GitLab from
+// their public documentation, including failures.
 package hosttest
 
 import (
@@ -13,14 +13,14 @@ import (
 	"testing"
 )
 
-// Server is what both kinds of hosts have in common.
+// Server is the common part of both hosts.
 type Server struct {
-	// URL is the web URL, without a slash at the end.
+	// URL is the web URL, without a trailing slash.
 	URL string
-	// Token is the only credential that the host accepts.
+	// Token is the only accepted credential.
 	Token string
 
-	// authorized accepts callers in other ways than by the token; nil: none.
+	// authorized accepts other credentials; nil: none.
 	authorized func(*http.Request) bool
 
 	mu       sync.Mutex
@@ -29,7 +29,7 @@ type Server struct {
 	agents   []string
 }
 
-// start serves api until the test ends. unauthorized answers callers without the token.
+// start serves api until the test ends. unauthorized answers requests without the token.
 func (s *Server) start(t testing.TB, api http.Handler, unauthorized http.HandlerFunc) {
 	s.Token = "hosttest-0123456789-credential"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,14 +51,14 @@ func (s *Server) start(t testing.TB, api http.Handler, unauthorized http.Handler
 	s.URL = server.URL
 }
 
-// Answer makes the host answer everything so; nil makes it a host again.
+// Answer replaces all responses; nil restores the host.
 func (s *Server) Answer(answer http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answer = answer
 }
 
-// Status answers with a status, headers (pairs of name and value) and a body.
+// Status responds with a status, headers (pairs of name and value) and a body.
 func Status(status int, body string, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
@@ -70,17 +70,17 @@ func Status(status int, body string, header ...string) http.HandlerFunc {
 	}
 }
 
-// Hang answers nothing until the caller has gone.
+// Hang does not respond until the client has disconnected.
 func Hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// Requests lists what was asked, as "GET /path?query", in the order of arrival.
+// Requests lists the requests as "GET /path?query", in order of arrival.
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Count returns how many requests begin so ("POST /api/v3/orgs").
+// Count returns how many requests have a prefix ("POST /api/v3/orgs").
 func (s *Server) Count(prefix string) (n int) {
 	for _, request := range s.Requests() {
 		if strings.HasPrefix(request, prefix) {
@@ -90,17 +90,17 @@ func (s *Server) Count(prefix string) (n int) {
 	return n
 }
 
-// Agents lists the User-Agent headers that arrived.
+// Agents lists the User-Agent headers received.
 func (s *Server) Agents() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.agents)
 }
 
-// Repository is a repository that a host has.
+// Repository is a repository of a host.
 type Repository struct {
 	ID int64
-	// Name is the full one.
+	// Name is the full name.
 	Name          string
 	DefaultBranch string
 	// Visibility is "public", "private" or "internal".
@@ -108,21 +108,21 @@ type Repository struct {
 	Archived   bool
 }
 
-// Hook is a webhook that a host has.
+// Hook is a webhook of a host.
 type Hook struct {
 	ID  int64
 	URL string
-	// Secret is what the host was told to sign with.
+	// Secret is the signing secret.
 	Secret string
 	Events []string
-	// Insecure is true if the host was told not to check our certificate.
+	// Insecure is true if certificate verification is off.
 	Insecure bool
 }
 
 // Comment is a comment of a review thread.
 type Comment struct {
 	ID int64
-	// ReplyTo is the first comment of its thread (GitHub); 0 for that one itself.
+	// ReplyTo is the first comment of its thread (GitHub); 0 for the first comment itself.
 	ReplyTo int64
 	Author  string
 	Body    string
@@ -130,7 +130,7 @@ type Comment struct {
 	Line    int64
 }
 
-// pages cuts a list as the query asks and reports the number of the next page, 0 after the last.
+// pages returns the page of a list that the query asks for, and the number of the next page, 0 after the last.
 func pages[T any](r *http.Request, all []T) (items []T, next int) {
 	number := func(name string, otherwise int) int {
 		if n, err := strconv.Atoi(r.URL.Query().Get(name)); err == nil && n > 0 {

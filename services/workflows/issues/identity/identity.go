@@ -1,5 +1,5 @@
-// Package identity tells which results of runs are the same issue: those of one project, file, class of weakness and
-// evidence. Where in the file the evidence stands, how it is indented and how it is quoted does not matter.
+// Package identity decides which results of different runs are the same issue: results with the same project, file,
+// weakness class and evidence. The position in the file, indentation and quote style do not matter.
 package identity
 
 import (
@@ -15,11 +15,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// version begins every identity: should the rules change, old and new ones cannot be equal by chance.
+// version is the prefix of each identity. If the rules change, old and new identities cannot be equal by chance.
 const version = "1:"
 
-// Of is the identity of a result: [version] and 40 hexadecimal digits. projectID is 0 for what is about no single
-// project. file, class and evidence may be written as a model happens to write them: they are normalised here.
+// Of returns the identity of a result: [version] and 40 hexadecimal digits. projectID is 0 if there is no single
+// project. file, class and evidence may be in any spelling; Of normalises them.
 func Of(projectID int64, file, class, evidence string) string {
 	hash := sha256.New()
 	for _, part := range []string{File(file), Class(class), Evidence(evidence)} {
@@ -34,12 +34,11 @@ func Of(projectID int64, file, class, evidence string) string {
 	return version + hex.EncodeToString(hash.Sum(nil)[:20])
 }
 
-// File is the path of a file as repositories write it: with slashes, from the root of the repository. Empty stays
-// empty.
+// File normalises a file path: slashes, relative to the repository root. Empty stays empty.
 func File(name string) string {
 	name = norm.NFC.String(strings.ToValidUTF8(strings.ReplaceAll(name, "\x00", ""), "\uFFFD"))
 	name = strings.ReplaceAll(name, `\`, "/")
-	for { // what is cut from one end may bring a blank or a slash to it
+	for { // trimming one end may expose another blank or slash
 		clean := strings.TrimSpace(strings.TrimPrefix(path.Clean("/"+strings.TrimSpace(name)), "/"))
 		if clean == name {
 			return name
@@ -48,17 +47,17 @@ func File(name string) string {
 	}
 }
 
-// Class is a class of weakness in lower case, its words joined by hyphens: "SQL Injection" and "sql_injection" are one.
+// Class normalises a weakness class to lower case with hyphens: "SQL Injection" and "sql_injection" are equal.
 func Class(class string) string {
 	words := strings.FieldsFunc(strings.ToLower(norm.NFKC.String(strings.ToValidUTF8(class, "\uFFFD"))), func(r rune) bool { return !isWord(r) || r == '_' })
 	return strings.Join(words, "-")
 }
 
-// lineNumber is what stands before a line of code that is shown with its number: "42: ", "L42 | ", "+42|".
+// lineNumber matches the line number prefix of a quoted line of code: "42: ", "L42 | ", "+42|".
 var lineNumber = regexp.MustCompile(`^\s*[-+>]?\s*L?\d+\s*[:|]\s?`)
 
-// Evidence brings a piece of code into the form in which it is compared. Numbers of lines and white space go, except
-// between two words; all quotes become one; numbers and what looks like a hash become 0.
+// Evidence normalises a piece of code for comparison. It removes line numbers, and white space except between two
+// words. All quotes become one kind. Numbers and strings that look like a hash become 0.
 func Evidence(text string) string {
 	lines := strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool { return r == '\n' || r == '\r' })
 	for i, line := range lines {
@@ -70,7 +69,7 @@ func Evidence(text string) string {
 	for i := 0; i < len(runes); {
 		r := runes[i]
 		switch {
-		case unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r): // marks of direction, zero widths
+		case unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r): // control, format and zero-width characters
 			gap = true
 			i++
 			continue
@@ -91,7 +90,7 @@ func Evidence(text string) string {
 	return out.String()
 }
 
-// wordEnd finds the end of a word or a number; a dot inside a number belongs to it.
+// wordEnd returns the end of a word or number. A dot inside a number belongs to it.
 func wordEnd(runes []rune, start int) int {
 	number := unicode.IsDigit(runes[start])
 	end := start
@@ -105,7 +104,7 @@ func wordEnd(runes []rune, start int) int {
 	return end
 }
 
-// hash is a word that a person did not choose: at least seven hexadecimal digits, a decimal one among them.
+// hash matches a likely hash: at least seven hexadecimal digits, one of them decimal.
 var hash = regexp.MustCompile(`^[0-9a-fA-F]{7,}$`)
 
 func normalWord(word string) string {

@@ -67,13 +67,13 @@ func TestFileAndClass(t *testing.T) {
 	}
 }
 
-// code draws lines as programs have them.
+// code generates lines of code.
 func code() *rapid.Generator[[]string] {
 	line := rapid.StringMatching(`[a-z_]{1,8}(\.[a-z]{1,6})?\([a-zA-Z_+ "']{0,20}\)(;| \{)?`)
 	return rapid.SliceOfN(line, 1, 8)
 }
 
-// Code that moves inside its file, and is indented or numbered anew, keeps its identity.
+// Code that moves inside its file, or changes indentation or line numbers, keeps its identity.
 func TestMovedCodeKeepsItsIdentity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := code().Draw(t, "code")
@@ -92,7 +92,7 @@ func TestMovedCodeKeepsItsIdentity(t *testing.T) {
 	})
 }
 
-// Another project, file, class or evidence is another issue; and no part can be moved over to its neighbour.
+// Another project, file, class or evidence is another issue. Shifting text between two parts also changes the identity.
 func TestEverythingElseChangesIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		file := rapid.StringMatching(`[a-z]{1,5}(/[a-z]{1,5}){0,3}\.py`).Draw(t, "file")
