@@ -26,9 +26,9 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// verdict is what the wall says to a credential: the status, and the exact text where it refuses.
+// verdict is the access decision for a credential: the status, and the exact text of a refusal.
 type verdict struct {
-	http int // 0: let through
+	http int // 0: permitted
 	grpc codes.Code
 	text string
 }
@@ -53,7 +53,8 @@ const (
 	admins    = "ORG_ROLE_ADMIN"
 )
 
-// matrix says what each credential gets for each permission. It is written out, not computed: it is the specification.
+// matrix lists the verdict of each credential for each permission. It is written out, not computed, because it is the
+// specification.
 var matrix = map[optionsv1.Permission]map[string]verdict{
 	optionsv1.Permission_PERMISSION_PUBLIC: {
 		"none": pass, "garbage": pass, "expired": pass, "revoked": pass, "other tenant": pass, "agent scope only": pass,
@@ -97,8 +98,8 @@ var matrix = map[optionsv1.Permission]map[string]verdict{
 	},
 }
 
-// expected is the row's verdict, but for an operation that does not take this kind of credential at all: who belongs to
-// the deployment is told so, before anything else about him counts.
+// expected is the row's verdict, except for an operation that does not accept this kind of credential. A member of the
+// deployment then gets that error before any other.
 func expected(rpc operation, kind string, row map[string]verdict) verdict {
 	rule, want := rpc.rule, row[kind]
 	if rule.GetScanner() {
@@ -121,8 +122,7 @@ func expected(rpc operation, kind string, row map[string]verdict) verdict {
 	return want
 }
 
-// scannerVerdict is what the protocol of scanners changes: a request that names no deployment acts in that of the
-// credential.
+// scannerVerdict applies the scanner protocol: a request that names no deployment acts in the credential's deployment.
 func scannerVerdict(d protoreflect.MethodDescriptor, kind string, want verdict) verdict {
 	named := d.Input().Fields().ByName("deployment_id") != nil || d.Input().Fields().ByName("deployment_slug") != nil
 	if kind == "other tenant" && !named {
@@ -131,8 +131,8 @@ func scannerVerdict(d protoreflect.MethodDescriptor, kind string, want verdict) 
 	return want
 }
 
-// TestAccessMatrix calls every RPC with every kind of credential, over both wires. An RPC whose permission has no row
-// fails, as does a kind of credential that a row does not name.
+// TestAccessMatrix calls every RPC with every kind of credential, over both transports. It fails for an RPC whose
+// permission has no row, and for a kind of credential that a row lacks.
 func TestAccessMatrix(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -154,7 +154,7 @@ func TestAccessMatrix(t *testing.T) {
 				}
 				want := expected(rpc, kind, row)
 				checkGRPC(t, s, rpc, kind, credential, want)
-				if rpc.path != "" { // a stream to the caller has no path
+				if rpc.path != "" { // server streams have no path
 					checkHTTP(t, s, rpc, kind, credential, want)
 				}
 			}
@@ -252,7 +252,7 @@ func newOperation(d protoreflect.MethodDescriptor) operation {
 // parameter is a variable of a path.
 var parameter = regexp.MustCompile(`\{([a-z_]+)(=\*\*)?\}`)
 
-// request is what a caller sends over HTTP who names this deployment and otherwise things that do not exist.
+// request is an HTTP request that names this deployment, and otherwise things that do not exist.
 func (rpc operation) request(s *apitest.Server) (path, body string) {
 	path = parameter.ReplaceAllStringFunc(rpc.path, func(variable string) string {
 		switch name := parameter.FindStringSubmatch(variable)[1]; name {
@@ -307,7 +307,7 @@ func call(ctx context.Context, conn *grpc.ClientConn, rpc operation, request pro
 	if err != nil {
 		return err
 	}
-	_ = stream.SendMsg(request) // the answer says what is wrong
+	_ = stream.SendMsg(request) // the response has the error
 	_ = stream.CloseSend()
 	return stream.RecvMsg(response)
 }

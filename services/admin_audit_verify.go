@@ -25,45 +25,45 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// AuditReport is what VerifyAudit found in the audit trail of one deployment.
+// AuditReport is the result of VerifyAudit for one deployment.
 type AuditReport struct {
-	// Deployment is the slug; of a deployment that is gone, its number.
+	// Deployment is the slug, or the id of a deleted deployment.
 	Deployment string
-	// Entries is how many entries are as they were written, up to the first broken place; Unchained is how many more were
-	// written before there was a chain.
+	// Entries is the number of valid entries, up to the first broken one. Unchained is the number of older entries,
+	// from before the hash chain existed.
 	Entries, Unchained int64
-	// First and Last are the times of the first and the last good entry; zero without entries.
+	// First and Last are the times of the first and the last valid entry; zero without entries.
 	First, Last time.Time
-	// Sequence and Hash are the last good entry's; Hash is hexadecimal.
+	// Sequence and Hash belong to the last valid entry. Hash is hexadecimal.
 	Sequence int64
 	Hash     string
-	// Since is since when it is recorded that there is a trail; zero when it is not. Adopted says that the deployment is
-	// older.
+	// Since is when the trail was recorded as begun; zero without such a record. Adopted means that the deployment is
+	// older than the record.
 	Since   time.Time
 	Adopted bool
-	// Anchors is how many entries that are known from elsewhere were there.
+	// Anchors is how many known anchors were found in the trail.
 	Anchors int
-	// Broken says where and how the trail was tampered with; empty for one that is whole.
+	// Broken describes where and how the trail was tampered with; empty for an intact trail.
 	Broken []string
 }
 
-// AuditAnchor is an entry that is known from an earlier verification. The zero AuditAnchor is none.
+// AuditAnchor is an entry that an earlier verification reported. The zero value means none.
 type AuditAnchor struct {
 	Sequence int64
 	Hash     []byte
 }
 
-// KnownAudit is what VerifyAudit compares the trails with. With neither of them it takes the file of the setting
-// audit-anchor, if that is one.
+// KnownAudit is what VerifyAudit compares the trails with. If it is empty, VerifyAudit reads the file of the setting
+// audit-anchor, if that names one.
 type KnownAudit struct {
-	// Anchor is of the one deployment that is verified.
+	// Anchor belongs to the one deployment that is verified.
 	Anchor AuditAnchor
-	// File holds lines of `palisade audit anchor`.
+	// File contains lines of `palisade audit anchor`.
 	File string
 }
 
-// VerifyAudit checks the audit trails of all deployments, or of one. Each is called for each deployment, progress now
-// and then in between; an error of each ends the verification. A running server is not disturbed.
+// VerifyAudit verifies the audit trails of all deployments, or of one. It calls each for every deployment, and progress
+// now and then in between. An error of each ends the verification. It does not disturb a running server.
 func VerifyAudit(ctx context.Context, cfg config.Config, slug string, known KnownAudit,
 	progress func(deployment string, entries int64), each func(AuditReport) error,
 ) error {
@@ -102,7 +102,7 @@ func VerifyAudit(ctx context.Context, cfg config.Config, slug string, known Know
 	}))
 }
 
-// readTrail opens the trail of a store without changing anything in it.
+// readTrail opens the audit trail of a store read-only.
 func readTrail(ctx context.Context, cfg config.Config, st *store.Store) (*audit.Trail, error) {
 	keyring, err := secret.OpenExisting(ctx, st, cfg.KeyPath())
 	if err != nil {
@@ -111,7 +111,7 @@ func readTrail(ctx context.Context, cfg config.Config, st *store.Store) (*audit.
 	return audit.Read(ctx, st, keyring, slog.New(slog.DiscardHandler))
 }
 
-// withoutKey reports on trails that nothing can be said about any more.
+// withoutKey reports trails that cannot be verified without the key.
 func withoutKey(ctx context.Context, st *store.Store, trails []trailOf, cause error, each func(AuditReport) error) error {
 	if len(trails) == 0 {
 		return fmt.Errorf("the database %s has no deployment: start the server once with these settings (palisade serve). "+
@@ -150,14 +150,14 @@ func verifyOne(ctx context.Context, trail *audit.Trail, d trailOf, anchors *know
 	return out, nil
 }
 
-// trailOf is a deployment that has or should have a trail.
+// trailOf is a deployment that has or should have an audit trail.
 type trailOf struct {
 	id      int64
 	name    string
-	removed bool // only its trail is left
+	removed bool // the deployment is deleted, its trail is left
 }
 
-// auditTrails lists the deployments that have or should have a trail, those too of which only the trail is left.
+// auditTrails lists the deployments that have or should have an audit trail, including deleted ones that left theirs.
 func auditTrails(ctx context.Context, st *store.Store, slug string) ([]trailOf, error) {
 	if slug != "" {
 		one, err := access.NewTokens(st).DeploymentBySlug(ctx, slug)
@@ -198,15 +198,15 @@ func auditTrails(ctx context.Context, st *store.Store, slug string) ([]trailOf, 
 	return list, nil
 }
 
-// knownAnchors are what is known from outside of the database.
+// knownAnchors are anchors from outside the database.
 type knownAnchors struct {
 	file   string
 	of     map[int64][]audit.Anchor // by deployment
 	names  map[int64]string
-	forged map[int64][]string // what is wrong with the anchors themselves
+	forged map[int64][]string // problems of the anchors themselves
 }
 
-// readAnchors reads what is known; an anchor without a file is of deployment only.
+// readAnchors reads the known anchors. An anchor without a file belongs to the deployment only.
 func readAnchors(cfg config.Config, trail *audit.Trail, known KnownAudit, only int64) (*knownAnchors, error) {
 	out := &knownAnchors{file: known.File, of: map[int64][]audit.Anchor{}, names: map[int64]string{}, forged: map[int64][]string{}}
 	if known.Anchor.Sequence > 0 {
@@ -221,7 +221,7 @@ func readAnchors(cfg config.Config, trail *audit.Trail, known KnownAudit, only i
 	}
 	file, err := os.Open(out.file)
 	if optional && errors.Is(err, fs.ErrNotExist) {
-		return out, nil // no anchor was written yet
+		return out, nil // no anchor has been written yet
 	}
 	if err != nil {
 		return nil, fmt.Errorf("known anchors: %w", err)
@@ -254,7 +254,7 @@ func (k *knownAnchors) read(trail *audit.Trail, r io.Reader) error {
 	return nil
 }
 
-// missing reports the deployments that are known and have left nothing.
+// missing reports known deployments without any trail.
 func (k *knownAnchors) missing(trails []trailOf, each func(AuditReport) error) error {
 	for _, d := range trails {
 		delete(k.names, d.id)
@@ -268,11 +268,10 @@ func (k *knownAnchors) missing(trails []trailOf, each func(AuditReport) error) e
 	return nil
 }
 
-// BeginAudit makes, each with an entry of its own, the records by which an emptied trail is told from a new one, where
-// they are missing, and the key of the trails if that is missing, too. It returns the slugs of the deployments that got
-// a record.
+// BeginAudit creates missing start records, which distinguish an emptied trail from a new one, and the key of the
+// trails if it is missing. Each record gets an audit entry. It returns the slugs of the deployments that got a record.
 func BeginAudit(ctx context.Context, cfg config.Config) (begun []string, err error) {
-	err = apierr.Plain(withCurrent(ctx, cfg, func(st *store.Store) error { // there may be no trail yet that operate could write to
+	err = apierr.Plain(withCurrent(ctx, cfg, func(st *store.Store) error { // there may be no trail yet for operate to write to
 		keyring, err := secret.OpenExisting(ctx, st, cfg.KeyPath())
 		if err != nil {
 			return err
@@ -292,7 +291,7 @@ func BeginAudit(ctx context.Context, cfg config.Config) (begun []string, err err
 	return begun, err
 }
 
-// AnchorAudit returns the ends of the audit trails of all deployments, or of one, each as a line of NDJSON.
+// AnchorAudit returns the chain heads of the audit trails of all deployments, or of one, each as a line of NDJSON.
 func AnchorAudit(ctx context.Context, cfg config.Config, slug string, each func(line []byte) error) error {
 	return apierr.Plain(withStore(ctx, cfg, func(st *store.Store) error {
 		trails, err := auditTrails(ctx, st, slug)

@@ -22,45 +22,45 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// BackupReport is a backup that was made.
+// BackupReport describes a finished backup.
 type BackupReport struct {
 	File     string
 	Database string
-	KeyFile  string // which is not in the backup
+	KeyFile  string // not part of the backup
 	Size     int64  // bytes
 	Findings int64
 }
 
-// RestoreRequest says what to restore.
+// RestoreRequest describes what to restore.
 type RestoreRequest struct {
-	// File is a backup.
+	// File is the backup.
 	File string
-	// Force replaces a database that is there, which is kept under another name.
+	// Force replaces an existing database, which is kept under another name.
 	Force bool
-	// AcceptBrokenAudit restores a backup although somebody has changed its audit trail.
+	// AcceptBrokenAudit restores a backup although its audit trail was tampered with.
 	AcceptBrokenAudit bool
 }
 
-// RestoreReport is what became of a restore.
+// RestoreReport is the result of a restore.
 type RestoreReport struct {
-	// Restored is false when the audit trail of the backup is broken; then nothing was changed.
+	// Restored is false when the audit trail of the backup is broken. Nothing was changed then.
 	Restored bool
 	Database string
-	// Kept is where the database that was there is now; empty when there was none.
+	// Kept is the new path of the replaced database; empty when there was none.
 	Kept     string
 	Size     int64 // bytes
 	Findings int64
-	// Migrated are the migrations that the backup lacked and now has.
+	// Migrated are the migrations that were applied to the backup.
 	Migrated []MigrationStatus
 	Audit    []AuditReport
 }
 
-// ErrPostgres says that a command is for SQLite only; the text says what to use.
+// ErrPostgres means that a command supports SQLite only. The text names PostgreSQL's own tools.
 var ErrPostgres = errors.New("the database is PostgreSQL, which brings better tools")
 
-// Backup copies the SQLite database of a configuration into a new file while servers work on it: everything that was
-// acknowledged before the call is in it, and of what comes later whole transactions or nothing. Progress is told how
-// many pages are done.
+// Backup copies the SQLite database of a configuration into a new file while servers use it. The backup contains every
+// transaction that was committed before the call. It contains later transactions completely or not at all. It calls
+// progress with the number of copied pages.
 func Backup(ctx context.Context, cfg config.Config, file string, progress func(done, total int64)) (BackupReport, error) {
 	if cfg.Database != "" {
 		return BackupReport{}, postgresCommands(cfg, file)
@@ -77,8 +77,8 @@ func Backup(ctx context.Context, cfg config.Config, file string, progress func(d
 	}, nil
 }
 
-// Restore puts a backup into the data directory of a configuration, on which no server may run, after it has checked
-// the file, its schema and its audit trail. A backup of an older version is brought up to date; the file itself is only
+// Restore puts a backup into the data directory of a configuration, after it has checked the file, its schema and its
+// audit trail. No server may run on the directory. A backup of an older version is migrated; the file itself is only
 // read.
 func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progress func(deployment string, entries int64)) (report RestoreReport, err error) {
 	if cfg.Database != "" {
@@ -90,7 +90,7 @@ func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progres
 	if _, err := os.Stat(cfg.Data); errors.Is(err, fs.ErrNotExist) {
 		defer func() {
 			if !report.Restored {
-				_ = os.Remove(cfg.Data) // as it was
+				_ = os.Remove(cfg.Data) // restore the earlier state
 			}
 		}()
 	}
@@ -101,7 +101,7 @@ func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progres
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	staged := cfg
 	staged.Data, staged.KeyFile = dir, cfg.KeyPath()
-	staged.AuditAnchor = "" // a backup is older than what is known; only the operator can tell whether that is meant
+	staged.AuditAnchor = "" // a backup is older than the anchors; only the operator knows whether that is intended
 	report.Database = cfg.SQLitePath()
 	if report.Migrated, err = Migrate(ctx, staged); err != nil {
 		return RestoreReport{}, err
@@ -117,7 +117,7 @@ func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progres
 	}
 	op := operation{method: "restore", homes: ofAll, request: map[string]any{"file": req.File, "force": req.Force, "accept_broken_audit": req.AcceptBrokenAudit}}
 	err = operate(ctx, staged, op, func(context.Context, *store.Store, *secret.Keyring) error { return nil })
-	// What the operator accepts may be a trail that nobody can write to any more.
+	// The operator may accept a trail that can no longer be written to.
 	accepted := !whole && (errors.Is(err, audit.ErrNoKey) || errors.Is(err, audit.ErrKey) || errors.Is(err, errNoHome))
 	if err != nil && !accepted {
 		return RestoreReport{}, fmt.Errorf("record the restore in the audit trail: %w", err)
@@ -138,8 +138,8 @@ func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progres
 	return report, nil
 }
 
-// postgresCommands says how to back up the database of a configuration and to restore it. The password is not in the
-// command lines: PostgreSQL's tools read it from ~/.pgpass or PGPASSWORD.
+// postgresCommands returns an error with the commands that back up and restore the PostgreSQL database of a
+// configuration. The command lines contain no password: PostgreSQL's tools read it from ~/.pgpass or PGPASSWORD.
 func postgresCommands(cfg config.Config, file string) error {
 	config, err := pgx.ParseConfig(cfg.Database)
 	if err != nil {
@@ -147,7 +147,7 @@ func postgresCommands(cfg config.Config, file string) error {
 	}
 	u, err := url.Parse(cfg.Database)
 	if err != nil {
-		return errors.New("database: not a PostgreSQL URL; want postgres://user:password@host:5432/name") // the text of err may hold the password
+		return errors.New("database: not a PostgreSQL URL; want postgres://user:password@host:5432/name") // the text of err may contain the password
 	}
 	u.User = url.User(config.User)
 	u.RawQuery = toolParameters(u.Query()).Encode()
@@ -162,7 +162,7 @@ func postgresCommands(cfg config.Config, file string) error {
 Keep %[4]s apart from the backups: credentials and the audit trail are sealed with it`, ErrPostgres, quoteShell(file), u.String(), quoteShell(cfg.KeyPath()))
 }
 
-// toolParameters are those of a URL's parameters that PostgreSQL's own tools know, too, and that hold no secret.
+// toolParameters are the parameters of a URL that PostgreSQL's own tools accept, too, without secrets.
 func toolParameters(all url.Values) url.Values {
 	known := []string{"host", "port", "dbname", "user", "passfile", "service", "servicefile", "connect_timeout", "target_session_attrs"}
 	maps.DeleteFunc(all, func(name string, _ []string) bool {
@@ -171,7 +171,7 @@ func toolParameters(all url.Values) url.Values {
 	return all
 }
 
-// quoteShell quotes a path for a shell where it must be.
+// quoteShell quotes a path for a shell if needed.
 func quoteShell(path string) string {
 	if path != "" && !strings.ContainsFunc(path, func(r rune) bool {
 		return !strings.ContainsRune("/.-_", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)

@@ -13,43 +13,43 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// CopyRequest says what `palisade migrate copy` copies.
+// CopyRequest describes what `palisade migrate copy` copies.
 type CopyRequest struct {
 	// From and To are sqlite:PATH (a file or a data directory) or postgres://…; one of each.
 	From, To string
-	// ReplaceText stores U+FFFD for what PostgreSQL cannot store in text: NUL and what is not UTF-8.
+	// ReplaceText replaces text that PostgreSQL cannot store, NUL and invalid UTF-8, by U+FFFD.
 	ReplaceText bool
-	// RequeueJobs lets background jobs run again that a server died over.
+	// RequeueJobs requeues background jobs that were running when a server crashed.
 	RequeueJobs bool
 }
 
-// CopiedTable is what became of one table.
+// CopiedTable is the result for one table.
 type CopiedTable struct {
 	Name  string
 	Rows  int64
-	Bytes int64 // of the values, in the encoding that the checksum is of
+	Bytes int64 // of the values, in the encoding that the checksum covers
 	// Checksum is the SHA-256 of all rows, the same on both databases; hexadecimal.
 	Checksum string
-	// TargetRows and TargetChecksum are what was read back.
+	// TargetRows and TargetChecksum were read back from the target.
 	TargetRows     int64
 	TargetChecksum string
 	OK             bool
 }
 
-// CopyReport is a copy that has come to its end.
+// CopyReport describes a finished copy.
 type CopyReport struct {
 	From, To string // without credentials
 	KeyFile  string
-	// ResumedFrom is when the copy began that this one finished; zero for a new one.
+	// ResumedFrom is when the resumed copy was started; zero for a new one.
 	ResumedFrom        time.Time
 	Tables             []CopiedTable
-	Replaced, Requeued int64 // texts and jobs that were changed, because the request said so
-	OK                 bool  // all tables are the same
+	Replaced, Requeued int64 // texts and jobs that were changed on request
+	OK                 bool  // all tables are identical
 }
 
-// CopyDatabase copies a whole database from SQLite to PostgreSQL or back, or goes on with a copy that was broken off.
-// No server may run on either. Errors say what is in the way and what to do; a table that is not the same afterwards is
-// no error but in the report.
+// CopyDatabase copies a whole database from SQLite to PostgreSQL or back, or resumes an interrupted copy. No server may
+// run on either. Errors say what prevents the copy and what to do. A table that differs afterwards is reported, not an
+// error.
 func CopyDatabase(ctx context.Context, cfg config.Config, req CopyRequest, progress func(phase string, done, total int64)) (CopyReport, error) {
 	from, err := dbcopy.ParseEndpoint(req.From)
 	if err != nil {
@@ -86,13 +86,13 @@ func CopyDatabase(ctx context.Context, cfg config.Config, req CopyRequest, progr
 	}
 	op := operation{method: "migrate.copy", homes: ofAll, request: map[string]any{"from": report.From, "to": report.To}}
 	err = operate(ctx, target, op, func(context.Context, *store.Store, *secret.Keyring) error { return nil })
-	if err != nil && !errors.Is(err, errNoHome) { // a database that no server has used has no trail
+	if err != nil && !errors.Is(err, errNoHome) { // a database that no server has used has no audit trail
 		return report, fmt.Errorf("the copy is complete, but its audit trail could not be continued: %w", err)
 	}
 	return report, nil
 }
 
-// EndpointError is a database that cannot be understood; Flag is where it was named.
+// EndpointError is an invalid source or target. Flag names the command-line flag.
 type EndpointError struct {
 	Flag string
 	Err  error
@@ -100,5 +100,5 @@ type EndpointError struct {
 
 func (e *EndpointError) Error() string { return "--" + e.Flag + ": " + e.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *EndpointError) Unwrap() error { return e.Err }

@@ -21,19 +21,19 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// operation is what a command is about to do to the store, for the audit trail.
+// operation describes a command that changes the store, for the audit trail.
 type operation struct {
-	// method is what entries call it, such as token.create.
+	// method is the name in audit entries, such as token.create.
 	method string
-	// request is what the command was told; no secrets.
+	// request contains the command's arguments, without secrets.
 	request map[string]any
-	// homes are the deployments that get an entry where the command names no deployment for what it changes.
+	// deployments returns the deployments whose trails get an entry when the change itself names none.
 	homes func(ctx context.Context, st *store.Store) ([]int64, error)
 }
 
-// operate runs a command that changes the store beside the server. It is the only way to do so: the key must be there
-// and fit, before anything is written, and every transaction of fn gets an entry of the audit trail, whether fn thinks
-// of it (audit.Change) or not. A command that changed nothing, but succeeded, has one, too.
+// operate runs a command that changes the store outside the server. All such commands must use it. The key must exist
+// and fit before anything is written. Every transaction of fn gets an audit entry, whether fn calls audit.Change or
+// not. A successful command that changed nothing gets one, too.
 func operate(ctx context.Context, cfg config.Config, op operation, fn func(ctx context.Context, st *store.Store, keyring *secret.Keyring) error) error {
 	return apierr.Plain(withCurrent(ctx, cfg, func(st *store.Store) error {
 		homes, err := op.homes(ctx, st)
@@ -65,17 +65,17 @@ func operate(ctx context.Context, cfg config.Config, op operation, fn func(ctx c
 	}))
 }
 
-// errNoHome is a database without a trail that an entry could go to.
+// errNoDeployment means that there is no audit trail for an entry.
 var errNoHome = errors.New("no deployment")
 
 // call describes the command for its entries.
 func (op operation) call() (audit.Call, error) {
 	request, err := structpb.NewStruct(op.request)
-	host, _ := os.Hostname() // without a name it is left out
+	host, _ := os.Hostname() // omitted on error
 	return audit.Call{Actor: audit.Actor{Kind: audit.KindOperator, Name: operator()}, Method: op.method, Remote: host, Request: request}, err
 }
 
-// operator is the account of the machine that runs the command, as far as it says.
+// operator is the operating system account that runs the command, if known.
 func operator() string {
 	name := "operator"
 	if account, err := user.Current(); err == nil && account.Username != "" {
@@ -87,7 +87,7 @@ func operator() string {
 	return name
 }
 
-// errReads is a fault of a command that was to read only.
+// errReads is the error of a read-only command that tries to write.
 var errReads = errors.New("this command changes the database, and leaves no entry in the audit trail: it has to be run by operate")
 
 // withStore runs fn, which only reads, on the open database, whose schema must be up to date.
@@ -98,7 +98,7 @@ func withStore(ctx context.Context, cfg config.Config, fn func(*store.Store) err
 	})
 }
 
-// ofSlug are the homes of a command for one deployment.
+// ofSlug selects the deployment of a command for one deployment.
 func ofSlug(slug string) func(context.Context, *store.Store) ([]int64, error) {
 	return func(ctx context.Context, st *store.Store) ([]int64, error) {
 		row, err := access.NewTokens(st).DeploymentBySlug(ctx, slug)
@@ -109,12 +109,12 @@ func ofSlug(slug string) func(context.Context, *store.Store) ([]int64, error) {
 	}
 }
 
-// ofAll are the homes of a command for the whole server.
+// ofAll selects the deployments of a command for the whole server.
 func ofAll(ctx context.Context, st *store.Store) ([]int64, error) {
 	return st.Reader.Deployment.Query().Order(ent.Asc(deployment.FieldID)).IDs(tenant.System(ctx))
 }
 
-// ofUser are the homes of a command for one user: the deployments that the user is a member of, or else the first one.
+// ofUser selects the deployments of a command for one user: the user's deployments, or else the first one.
 func ofUser(email string) func(context.Context, *store.Store) ([]int64, error) {
 	return func(ctx context.Context, st *store.Store) ([]int64, error) {
 		if ids, err := access.DeploymentsOf(ctx, st, email); err != nil || len(ids) > 0 {

@@ -22,15 +22,15 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// writeOf is a command that forgets the audit trail.
+// writeOf is a command that writes no audit entry itself.
 func writeOf(ctx context.Context, st *store.Store) error {
 	return st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		return tx.Deployment.Update().SetName("Changed").Exec(ctx)
 	})
 }
 
-// A command that changes the store without a word to the audit trail leaves an entry all the same; one that is not run
-// by operate cannot change it.
+// A command that changes the store without audit.Change still leaves an entry. A command that does not use operate
+// cannot change the store.
 func TestCommandThatForgetsTheTrail(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
 	apitest.StartConfigured(t, cfg)
@@ -76,14 +76,14 @@ func TestCommandThatForgetsTheTrail(t *testing.T) {
 	}
 }
 
-// openers are the functions of this package that may open a database, and why each may do without operate.
+// openers are the functions of this package that may open a database, and why each may do so without operate.
 var openers = map[string][]string{
-	"openStore":    {"openExisting", "Migrate", "checkStore", "openMigrated"}, // the schema; the doctor, which takes back what it tries; the server
+	"openStore":    {"openExisting", "Migrate", "checkStore", "openMigrated"}, // the schema; the doctor, which rolls back its changes; the server
 	"openExisting": {"withCurrent", "MigrationStatuses"},
-	"withCurrent":  {"withStore", "operate", "BeginAudit"}, // the last has no trail yet that operate could write to; see audit.BeginTrails
+	"withCurrent":  {"withStore", "operate", "BeginAudit"}, // BeginAudit has no trail yet that operate could write to; see audit.BeginTrails
 }
 
-// A new command that opens the store by a way of its own would write what no entry tells of.
+// A new command that opens the store in another way would write without audit entries.
 func TestCommandsOpenTheStoreByOperate(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

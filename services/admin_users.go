@@ -15,15 +15,15 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// User is a user of the server with the role in one deployment.
+// User is a user of the server with their role in one deployment.
 type User struct {
 	ID              int64
 	Email, Name     string
 	Issuer, Subject string // empty for a local user
-	Role            string // empty for one who is no member
+	Role            string // empty for a user who is not a member
 }
 
-// ListUsers returns all users of the server, and their roles in a deployment.
+// ListUsers returns all users of the server with their roles in a deployment.
 func ListUsers(ctx context.Context, cfg config.Config, deployment string) ([]User, error) {
 	var list []User
 	err := apierr.Plain(withStore(ctx, cfg, func(st *store.Store) error {
@@ -48,7 +48,7 @@ func ListUsers(ctx context.Context, cfg config.Config, deployment string) ([]Use
 	return list, err
 }
 
-// LinkUser lets the user with an e-mail address sign in as a subject of the OpenID Connect issuer of the configuration.
+// LinkUser lets the user with this e-mail address sign in as a subject of the configured OpenID Connect issuer.
 func LinkUser(ctx context.Context, cfg config.Config, email, subject string) (User, error) {
 	if cfg.OIDCIssuer == "" {
 		return User{}, errors.New("oidc-issuer is not set: name the issuer that the subject is of (--oidc-issuer, as the server has it)")
@@ -59,15 +59,15 @@ func LinkUser(ctx context.Context, cfg config.Config, email, subject string) (Us
 	})
 }
 
-// UnlinkUser takes the identity of an issuer from the user with an e-mail address.
+// UnlinkUser removes the issuer's identity from the user with this e-mail address.
 func UnlinkUser(ctx context.Context, cfg config.Config, email string) (User, error) {
 	return changeUser(ctx, cfg, "user.unlink", map[string]any{"email": email}, func(ctx context.Context, tx *ent.Tx, fallback int64) (*ent.User, error) {
 		return access.Unlink(ctx, tx, email, fallback)
 	})
 }
 
-// changeUser writes the audit trail of a change, whose actor is who runs the command. The deployment of the
-// configuration gets the entry where the user has none.
+// changeUser changes a user and writes the audit trail. The actor is the operator of the command. The configured
+// deployment gets the entry if the user has none.
 func changeUser(ctx context.Context, cfg config.Config, method string, request map[string]any, change func(context.Context, *ent.Tx, int64) (*ent.User, error)) (User, error) {
 	var changed User
 	op := operation{method: method, homes: ofSlug(cfg.Deployment), request: request}

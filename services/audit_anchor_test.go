@@ -22,8 +22,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestAuditAnchorsLeave: the server takes the ends of its trails to a file, a syslog daemon or a webhook by itself, and
-// what arrives there is what verify compares with.
+// TestAuditAnchorsLeave: the server exports its anchors to a file, a syslog daemon or a webhook by itself, and verify
+// accepts the exported lines.
 func TestAuditAnchorsLeave(t *testing.T) {
 	t.Parallel()
 	for name, receive := range map[string]func(t *testing.T, got chan<- string) (setting string){
@@ -58,7 +58,7 @@ func TestAuditAnchorsLeave(t *testing.T) {
 	}
 }
 
-// TestAuditAnchorOfARollback: a trail that was put back as a whole is found by an anchor, on both databases.
+// TestAuditAnchorOfARollback: an anchor reveals a trail that was rolled back as a whole, on both databases.
 func TestAuditAnchorOfARollback(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -102,8 +102,8 @@ func TestAuditAnchorOfARollback(t *testing.T) {
 	})
 }
 
-// TestEveryDeploymentHasATrail: that of the first start, and one that is made by a call; and the trail of one does not
-// become another's.
+// TestEveryDeploymentHasATrail: the deployment of the first start has one, and so has a deployment that an RPC creates.
+// One deployment's trail cannot replace another's.
 func TestEveryDeploymentHasATrail(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

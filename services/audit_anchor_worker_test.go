@@ -19,7 +19,8 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// TestAnchorWorker: only what has grown is exported, and a trail that goes back or is damaged is told at once.
+// TestAnchorWorker: only trails that have grown are exported. A trail that was rolled back or damaged is reported at
+// once.
 func TestAnchorWorker(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
@@ -61,7 +62,7 @@ func TestAnchorWorker(t *testing.T) {
 			_, err := writer.ExecContext(t.Context(), statement)
 			must(err)
 		}
-		work(1, "") // that it is there, without entries
+		work(1, "") // its existence, without entries
 		work(1, "")
 		write()
 		execute("CREATE TABLE heads_before AS SELECT * FROM audit_heads")

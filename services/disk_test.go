@@ -30,14 +30,14 @@ import (
 
 const mebi = 1 << 20
 
-// emptyReport is one without results.
+// emptyReport is a report without results.
 const emptyReport = `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"t","rules":[]}},"results":[]}]}`
 
 func reportsOf(slug string) string {
 	return "/api/v1/deployments/" + slug + "/reports?project=acme/web&ref=main"
 }
 
-// blanks is a report of about so many bytes, compressed to a thousandth.
+// blanks is a report of about size bytes that compresses to a thousandth.
 func blanks(t testing.TB, size int) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -51,7 +51,7 @@ func blanks(t testing.TB, size int) []byte {
 	return out.Bytes()
 }
 
-// spooled is how many bytes uploads have on the disk of a server.
+// spooled is the disk usage of uploads on a server.
 func spooled(t testing.TB, s *apitest.Server) string {
 	t.Helper()
 	answer, err := http.Get("http://" + s.Addresses.Metrics + "/metrics")
@@ -80,8 +80,8 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	t.Fatalf("not in 30 s: %s", what)
 }
 
-// Compressed reports count with what they have on disk. Those of one deployment cannot take more than its quota, and
-// others do not feel it; when they have ended, nothing of them is left.
+// Compressed reports count with their size on disk. Uploads of one deployment cannot exceed its quota, and do not
+// affect others. When they have ended, nothing of them is left.
 func TestUploadsHaveAQuotaOfDisk(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s := apitest.Start(t, func(c *config.Config) {
@@ -89,7 +89,7 @@ func TestUploadsHaveAQuotaOfDisk(t *testing.T) {
 			c.MaxUpload, c.SpoolQuota, c.SpoolQuotaDeployment = 8*mebi, 24*mebi, 16*mebi
 		})
 		other := s.AddTenant(t, "other")
-		// Two that stop before their ends: 7 MiB each are there.
+		// Two uploads that stop before their ends: 7 MiB each are on disk.
 		var group sync.WaitGroup
 		var ends []*io.PipeWriter
 		for range 2 {
@@ -142,7 +142,8 @@ func TestUploadsHaveAQuotaOfDisk(t *testing.T) {
 	})
 }
 
-// When the disk has less than the reserve, uploads say so with 507, and the refusal is in the audit trail; probes know.
+// When the disk has less space than the reserve, uploads get 507, the refusal is in the audit trail, and probes report
+// it.
 func TestDiskReserve(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s := apitest.Start(t, func(c *config.Config) { on(c); c.DiskReserve = 1 << 60 })
@@ -180,7 +181,7 @@ func wantDoctor(t *testing.T, cfg config.Config, problem string) {
 	}
 }
 
-// refusedForRoom counts the audit entries of calls that found no room.
+// refusedForRoom counts the audit entries of calls that were refused for lack of space.
 func refusedForRoom(t *testing.T, s *apitest.Server) int {
 	t.Helper()
 	n, err := s.Store.Reader.AuditEntry.Query().Where(auditentry.Code(codes.ResourceExhausted.String())).
@@ -191,8 +192,8 @@ func refusedForRoom(t *testing.T, s *apitest.Server) int {
 	return n
 }
 
-// On a disk that is really full nothing fails with 500, reads go on, and when there is room again everything works and
-// the audit trail knows what was refused.
+// On a disk that is completely full nothing returns 500 and reads continue. When there is space again, everything works
+// and the audit trail has the refused calls.
 func TestFullDisk(t *testing.T) {
 	dir := storetest.SmallDisk(t, 96*mebi)
 	s := apitest.Start(t, func(c *config.Config) {
@@ -213,7 +214,7 @@ func TestFullDisk(t *testing.T) {
 	for range 6 {
 		group.Go(func() {
 			answer := s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), bytes.NewReader(report))
-			if answer.Status != http.StatusRequestEntityTooLarge && answer.Status != http.StatusInsufficientStorage { // 413: so many blanks are no report
+			if answer.Status != http.StatusRequestEntityTooLarge && answer.Status != http.StatusInsufficientStorage { // 413: that many blanks are not a report
 				t.Errorf("one of six large uploads: %d %s", answer.Status, answer.Body)
 			}
 		})
@@ -238,7 +239,7 @@ func TestFullDisk(t *testing.T) {
 	refused := 0
 	for i := range 1500 {
 		switch answer := tag(i); answer.Status {
-		case http.StatusOK: // the journal has room that it had before
+		case http.StatusOK: // the journal still had space
 		case http.StatusInsufficientStorage:
 			refused++
 		default:
@@ -270,14 +271,13 @@ func TestFullDisk(t *testing.T) {
 	eventually(t, "the audit trail has what was refused", func() bool { return refusedForRoom(t, s) == before+21 })
 }
 
-// Uploads of one token that trickle fill the queue of its deployment for as long as the rule about their rate allows,
-// and no longer.
+// Slow uploads of one token fill the queue of its deployment only as long as the minimum rate permits.
 func TestTricklingUploadsAreEnded(t *testing.T) {
 	s := apitest.Start(t, func(c *config.Config) {
 		c.Uploads, c.UploadsPerDeployment, c.UploadQueue = 2, 1, 32
 		c.UploadMinRate, c.UploadMinRateWindow = 1<<20, 5*time.Second
 	})
-	const senders = 40 // of which the last find the queue full
+	const senders = 40 // the last of them find the queue full
 	ended := make(chan apitest.Answer, senders)
 	stop := make(chan struct{})
 	defer close(stop)

@@ -30,21 +30,20 @@ type Check struct {
 	Name   string
 	OK     bool
 	Detail string // what was found
-	Fix    string // what to do; empty when OK
+	Fix    string // how to fix it; empty when OK
 }
 
 const (
-	// doctorTimeout bounds each question that a check asks of another machine.
+	// doctorTimeout limits each request of a check to another machine.
 	doctorTimeout = 10 * time.Second
-	// maxClockSkew is the difference to the database's clock from which on tokens and history would be wrong.
+	// maxClockSkew is the difference to the database's clock above which tokens and history would be wrong.
 	maxClockSkew = 30 * time.Second
-	// certWarning is how long before its end a certificate is reported.
+	// certWarning is how long before its expiry a certificate is reported.
 	certWarning = 14 * 24 * time.Hour
 )
 
 // Doctor checks what a server with this configuration needs: data directory, database, migrations, key, clock, TLS
-// certificate, ports and OpenID Connect issuer. It changes nothing. Checks that make no sense after an earlier failure
-// are left out.
+// certificate, ports and OpenID Connect issuer. It changes nothing. Checks that depend on a failed one are skipped.
 func Doctor(ctx context.Context, cfg config.Config) []Check {
 	var checks []Check
 	checks = append(checks, checkData(cfg), checkDisk(cfg))
@@ -63,7 +62,7 @@ func Doctor(ctx context.Context, cfg config.Config) []Check {
 func failed(name, detail, fix string) Check { return Check{Name: name, Detail: detail, Fix: fix} }
 func passed(name, detail string) Check      { return Check{Name: name, OK: true, Detail: detail} }
 
-// checkData asks whether the data directory takes files. With PostgreSQL it holds at most the key.
+// checkData checks that the data directory is writable. With PostgreSQL it holds at most the key.
 func checkData(cfg config.Config) Check {
 	const name = "data directory"
 	info, err := os.Stat(cfg.Data)
@@ -85,7 +84,7 @@ func checkData(cfg config.Config) Check {
 	return passed(name, cfg.Data+" can be written")
 }
 
-// checkStore looks at the database, its schema, the key that fits it, and its clock.
+// checkStore checks the database, its schema, its key and its clock.
 func checkStore(ctx context.Context, cfg config.Config) []Check {
 	const name = "database"
 	if absent(cfg) {
@@ -118,7 +117,7 @@ func checkStore(ctx context.Context, cfg config.Config) []Check {
 	return checks
 }
 
-// checkBuild asks whether SQLite, which is a part of this program, was built as it should be.
+// checkBuild checks the build options of the embedded SQLite.
 func checkBuild(ctx context.Context, st *store.Store) Check {
 	const name = "planner"
 	knows, err := st.KnowsFrequentValues(ctx)
@@ -131,10 +130,10 @@ func checkBuild(ctx context.Context, st *store.Store) Check {
 	return passed(name, "the database's planner knows frequent values")
 }
 
-// checkIntegrity asks for the check that a server makes when it starts.
+// checkIntegrity runs the integrity check that a server runs at start.
 func checkIntegrity(ctx context.Context, st *store.Store) Check {
 	const name = "database pages"
-	ctx, cancel := context.WithTimeout(ctx, doctorTimeout/2) // the other checks need some of the time, too
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout/2) // leave time for the other checks
 	defer cancel()
 	if problem := server.Corruption(ctx, st); problem != "" {
 		return failed(name, problem, "stop the server and restore a backup: palisade restore")
@@ -173,7 +172,7 @@ func checkMigrations(ctx context.Context, st *store.Store) (_ Check, migrated bo
 	return passed(name, fmt.Sprintf("all %d applied", total)), true
 }
 
-// settingKeyCheck names the row of the store that package secret verifies a key with.
+// settingKeyCheck names the row of the store with which package secret verifies a key.
 const settingKeyCheck = "key_check"
 
 func checkKey(ctx context.Context, cfg config.Config, st *store.Store) Check {
@@ -220,7 +219,7 @@ func checkCertificate(cfg config.Config, now time.Time) Check {
 	return passed(name, "valid until "+until)
 }
 
-// checkPorts asks whether each address is free, or a Palisade answers there.
+// checkPorts checks that each address is free, or that a Palisade server answers there.
 func checkPorts(ctx context.Context, cfg config.Config) []Check {
 	var checks []Check
 	for _, port := range []struct{ key, address string }{{"http", cfg.HTTP}, {"grpc", cfg.GRPC}, {"metrics", cfg.Metrics}} {
@@ -228,7 +227,7 @@ func checkPorts(ctx context.Context, cfg config.Config) []Check {
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", port.address)
 		switch {
 		case err == nil:
-			_ = listener.Close() // it was only a question
+			_ = listener.Close() // it was only a test
 			checks = append(checks, passed(name, port.address+" is free"))
 		case answers(ctx, cfg):
 			checks = append(checks, passed(name, port.address+": the server runs"))
@@ -239,7 +238,7 @@ func checkPorts(ctx context.Context, cfg config.Config) []Check {
 	return checks
 }
 
-// answers reports whether a server with this configuration is running: its metrics port knows.
+// answers reports whether a server with this configuration is running, according to its metrics port.
 func answers(ctx context.Context, cfg config.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
@@ -259,7 +258,7 @@ func checkOIDC(ctx context.Context, cfg config.Config) Check {
 	const name = "OIDC issuer"
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
-	client, err := server.IssuerClient(cfg, slog.New(slog.DiscardHandler)) // what is wrong is in the check itself
+	client, err := server.IssuerClient(cfg, slog.New(slog.DiscardHandler)) // the check itself reports the reason
 	if err == nil {
 		_, err = oidc.NewProvider(oidc.ClientContext(ctx, client), cfg.OIDCIssuer)
 	}

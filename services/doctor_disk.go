@@ -11,8 +11,7 @@ import (
 	"github.com/palisade/palisade/services/config"
 )
 
-// checkDisk asks whether the disk has room for uploads. A data directory that is still to be made lies where its parent
-// is.
+// checkDisk checks that the disk has room for uploads. If the data directory does not exist yet, its parent counts.
 func checkDisk(cfg config.Config) Check {
 	const name = "disk"
 	disk := cfg.Disk()

@@ -7,8 +7,8 @@ import (
 	"github.com/palisade/palisade/services/internal/server"
 )
 
-// checkPermissions looks for files with which other users of this machine get at what the server keeps. The key file is
-// not among them: checkKey says so.
+// checkPermissions finds files that give other users of this machine access to the server's data. It skips the key
+// file, which checkKey covers.
 func checkPermissions(cfg config.Config) []Check {
 	const fine = "file permissions"
 	if runtime.GOOS == "windows" {

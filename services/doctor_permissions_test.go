@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// What other users of the machine could read or change is a finding of the doctor and a warning at the start; the
+// Files that other users of the machine can read or change are reported by the doctor and as a warning at start. The
 // server serves all the same.
 func TestPermissionsThatAreTooWide(t *testing.T) {
 	if runtime.GOOS == "windows" {

@@ -15,8 +15,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// checkSignIn looks at what the store and the settings of sign-in make of each other. Without an issuer nobody signs
-// in.
+// checkSignIn checks the sign-in settings against the store. Without an issuer nobody signs in.
 func checkSignIn(ctx context.Context, cfg config.Config, st *store.Store) []Check {
 	const role, teams = "role of new members", "teams of oidc-claim-map"
 	if cfg.OIDCIssuer == "" {
@@ -34,7 +33,7 @@ func checkSignIn(ctx context.Context, cfg config.Config, st *store.Store) []Chec
 		checks = append(checks, passed(role, "no deployment makes those who join administrators"))
 	}
 	signIn, err := cfg.SignIn()
-	if err != nil || len(signIn.Claims.Teams()) == 0 { // what is wrong with the settings is said where they are checked
+	if err != nil || len(signIn.Claims.Teams()) == 0 { // validation of the settings reports errors
 		return checks
 	}
 	absent, err := absentTeams(ctx, st, signIn.Claims.Teams())
@@ -48,12 +47,12 @@ func checkSignIn(ctx context.Context, cfg config.Config, st *store.Store) []Chec
 	return append(checks, passed(teams, "all exist"))
 }
 
-// absentTeams are the slugs that no team of the first deployment has.
+// absentTeams are the slugs of missing teams of the first deployment.
 func absentTeams(ctx context.Context, st *store.Store, slugs []string) ([]string, error) {
 	ctx = tenant.System(ctx)
 	first, err := st.Reader.Deployment.Query().Order(deployment.ByID()).FirstID(ctx)
 	if ent.IsNotFound(err) {
-		return nil, nil // the first start makes it
+		return nil, nil // the first start creates it
 	}
 	if err != nil {
 		return nil, err

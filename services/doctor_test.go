@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// failures are the names of the checks that failed; each must say what to do.
+// failures are the names of the failed checks. Each must have a fix.
 func failures(t *testing.T, checks []Check) []string {
 	t.Helper()
 	var names []string
@@ -22,7 +22,7 @@ func failures(t *testing.T, checks []Check) []string {
 		if c.Name == "" || c.Detail == "" || c.OK != (c.Fix == "") {
 			t.Errorf("incomplete: %+v", c)
 		}
-		if !c.OK && (c.Name != "planner" || os.Getenv("MAKELEVEL") != "") { // a plain go test has another SQLite than make builds
+		if !c.OK && (c.Name != "planner" || os.Getenv("MAKELEVEL") != "") { // a plain go test uses another SQLite build than make
 			names = append(names, c.Name)
 		}
 	}

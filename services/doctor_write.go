@@ -15,10 +15,10 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// writesCheck is the name of what checkWrites found.
+// writesCheck is the name of the check.
 const writesCheck = "database writes"
 
-// checkWrites asks whether the server may change what is in the database. Current: the schema needs no migration.
+// checkWrites checks that the server may write to the database. current means that the schema needs no migration.
 func checkWrites(ctx context.Context, st *store.Store, current bool) Check {
 	create := ""
 	if st.Postgres() {
@@ -33,7 +33,7 @@ func checkWrites(ctx context.Context, st *store.Store, current bool) Check {
 			create = "; it may not make tables: run palisade migrate up as another role"
 		}
 	}
-	if !current { // there may be no table to write to
+	if !current { // there may be no table yet
 		return passed(writesCheck, "changes are allowed"+create)
 	}
 	switch err := server.ProbeWrite(ctx, st); {
@@ -55,16 +55,16 @@ func writeFix(st *store.Store, err error) string {
 	return "look into the database's log"
 }
 
-// rights are what the role of a connection to PostgreSQL may do.
+// rights are the permissions of the PostgreSQL role.
 type rights struct {
 	role, database string
-	schema         string // where the tables are; empty: the role may use none
+	schema         string // schema of the tables; empty: the role may use none
 	standby        bool
 	readOnly       bool
 	create         bool
-	missing        []string // tables with the rights that the role lacks
-	sequences      bool     // it lacks the right to use one
-	// setBy is who sets default_transaction_read_only, as ALTER names it.
+	missing        []string // tables on which the role lacks permissions
+	sequences      bool     // the role may not use a sequence
+	// setBy is the object that sets default_transaction_read_only, in the syntax of ALTER.
 	setBy string
 }
 
@@ -85,7 +85,7 @@ func readRights(ctx context.Context, st *store.Store) (r rights, err error) {
 	return r, nil
 }
 
-// readSetter looks for who sets default_transaction_read_only: the role in this database, then the role, then the
+// readSetter finds what sets default_transaction_read_only: the role in this database, then the role, then the
 // database.
 func (r *rights) readSetter(ctx context.Context, db *sql.DB) error {
 	var ofRole, inDatabase bool
@@ -111,7 +111,7 @@ func (r *rights) readSetter(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// readMissing looks at the tables of Palisade, its queue included, and at no other in the schema.
+// readMissing checks the tables of Palisade, including its queue, and no others in the schema.
 func (r *rights) readMissing(ctx context.Context, db *sql.DB) error {
 	names := []string{"goose_db_version"}
 	for _, t := range migrate.Tables {
@@ -125,7 +125,7 @@ func (r *rights) readMissing(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err says it
+	defer func() { _ = rows.Close() }() // rows.Err reports it
 	for rows.Next() {
 		var table, missing string
 		if err := rows.Scan(&table, &missing); err != nil {
@@ -138,13 +138,13 @@ func (r *rights) readMissing(ctx context.Context, db *sql.DB) error {
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	// The numbers of identity columns need no right of their own.
+	// Sequences of identity columns need no permission of their own.
 	return db.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_class c JOIN pg_depend d ON d.objid = c.oid AND d.deptype = 'a' AND d.classid = 'pg_class'::regclass
 		JOIN pg_class t ON t.oid = d.refobjid WHERE t.relnamespace = to_regnamespace(quote_ident($1)) AND (t.relname = ANY($2) OR starts_with(t.relname, 'river_'))
 			AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(c.oid, 'USAGE') END)`, r.schema, names).Scan(&r.sequences)
 }
 
-// problem says what keeps the role from changing anything, and what to run; empty for none.
+// problem returns what keeps the role from writing, and the commands that fix it; empty for none.
 func (r *rights) problem(current bool) (problem, fix string) {
 	role, schema := pgx.Identifier{r.role}.Sanitize(), pgx.Identifier{r.schema}.Sanitize()
 	switch {

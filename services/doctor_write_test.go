@@ -13,7 +13,7 @@ import (
 	"github.com/palisade/palisade/services/internal/pgtest"
 )
 
-// newRole makes a role without any right, and returns its name and the URL with which it uses the database.
+// newRole creates a role without permissions, and returns its name and the URL with which it uses the database.
 func newRole(t *testing.T, database string) (role, as string) {
 	t.Helper()
 	role = "palisade_role_" + strings.ToLower(rand.Text()[:10])
@@ -26,9 +26,9 @@ func newRole(t *testing.T, database string) (role, as string) {
 	return role, u.String()
 }
 
-// The doctor finds a role that cannot change anything, and says what to run: when that was run, it finds nothing.
+// The doctor finds a role that cannot write and prints the commands that fix it. After these commands it finds nothing.
 func TestDoctorOfARoleThatCannotWrite(t *testing.T) {
-	database := pgtest.NewCluster(t) // roles are of a whole cluster
+	database := pgtest.NewCluster(t) // roles belong to a whole cluster
 	cfg := apitest.EmptyConfig(t)
 	cfg.Database = database
 	apitest.StartConfigured(t, cfg)
@@ -45,7 +45,7 @@ func TestDoctorOfARoleThatCannotWrite(t *testing.T) {
 	run := func(statements ...string) { t.Helper(); apitest.OnDatabase(t, database, statements...) }
 	granted := func(fix string) string { _, statements, _ := strings.Cut(fix, "run: "); return statements }
 
-	run(granted(look("lacks rights on tables: "))) // as it says
+	run(granted(look("lacks rights on tables: "))) // the printed commands
 	look("")
 	run("REVOKE INSERT, DELETE ON findings FROM " + role)
 	fix := look("findings (INSERT, DELETE)")
@@ -75,7 +75,7 @@ func TestDoctorOfARoleThatCannotWrite(t *testing.T) {
 	}
 }
 
-// A database that is still empty needs a role that may fill it.
+// An empty database needs a role that may create its tables.
 func TestDoctorOfARoleThatCannotMakeTables(t *testing.T) {
 	database := pgtest.NewCluster(t)
 	role, as := newRole(t, database)
@@ -92,7 +92,7 @@ func TestDoctorOfARoleThatCannotMakeTables(t *testing.T) {
 	}
 }
 
-// checkOf is what the doctor says of one thing.
+// checkOf is the doctor's check of this name.
 func checkOf(t *testing.T, cfg config.Config, name string) Check {
 	t.Helper()
 	for _, c := range Doctor(t.Context(), cfg) {

@@ -22,7 +22,7 @@ import (
 	"github.com/palisade/palisade/services/workflows"
 )
 
-// Domains is the one list of what a server serves and does.
+// Domains lists all domains of a server.
 var Domains = []server.Domain{
 	platform.Register,
 	supplychain.Register,

@@ -17,9 +17,9 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// filling stores the same number of rows in every table of a tenant, made from the schema alone, so that a new table
-// has rows as soon as it exists. Row i of each table has the id base+i and belongs to row i of all others; every second
-// row belongs to row 1 instead by the first of its references, so that row 1 has many of everything.
+// filling stores the same number of rows in every table of a tenant. It derives them from the schema alone, so that a
+// new table is filled automatically. Row i of each table has the id base+i and refers to row i of all others. Every
+// second row refers to row 1 instead in the first of its references, so that row 1 has many of everything.
 type filling struct {
 	server *apitest.Server
 	tenant apitest.Tenant
@@ -28,11 +28,11 @@ type filling struct {
 	admin  string // a JSON Web Token of an administrator
 }
 
-// unfilled are the tables that the server alone fills.
+// unfilled are the tables that only the server fills.
 var unfilled = []string{"deployments", "settings", "signing_keys", "audit_heads"}
 
-// words are the values of columns that hold one of few words, by table and column or by column. Nothing is due: the
-// background work of the server has nothing to do with these rows.
+// words are the values of columns with few possible values, by table and column or by column. Nothing is due, so the
+// server's background work ignores these rows.
 var words = map[string]string{
 	"actor_kind": "user", "ecosystem": "npm", "product": "sast", "scm_type": "SCM_TYPE_GITHUB", "severity": "high", "transitivity": "direct",
 	"agentic_issues.detection_state": "detected", "agentic_issues.triage_state": "open", "agentic_issues.triage_reason": "",
@@ -54,7 +54,7 @@ var words = map[string]string{
 	"workflow_tasks.status": "succeeded",
 }
 
-// also are the columns that may be null and are not here: what is shown of them is looked up elsewhere.
+// also are the nullable columns that are filled too.
 var also = []string{
 	"agentic_issues.project_id", "ai_memories.project_id", "ai_memories.rule_id", "deliveries.finished_at", "finding_events.scan_id",
 	"findings.file_path", "install_checks.advisory", "projects.latest_scan_at", "scans.completed_at", "scans.unique_id", "workflow_runs.finished_at", "workflow_runs.project_id",
@@ -84,7 +84,7 @@ func newFilling(t *testing.T, s *apitest.Server, slug string, number, rows int64
 	return f
 }
 
-// beginTrail makes the entries what was there before the trail began: others outside of it are not shown.
+// beginTrail records the entries as older than the trail. Otherwise they would count as foreign and be hidden.
 func (f *filling) beginTrail(t *testing.T) {
 	t.Helper()
 	_, writer := f.server.Store.DB()
@@ -102,9 +102,9 @@ func (f *filling) insert(table *schema.Table) string {
 	columns, values := make([]string, len(table.Columns)), make([]string, len(table.Columns))
 	rows := f.rows
 	if table.Name == "workflows" {
-		rows = min(rows, 100) // of 200 that a deployment may have
+		rows = min(rows, 100) // the limit of a deployment is 200
 	}
-	parent := false // some reference has been row 1's
+	parent := false // whether some reference refers to row 1
 	for i, c := range table.Columns {
 		columns[i] = `"` + c.Name + `"`
 		values[i] = f.value(table, c, &parent)
@@ -133,7 +133,7 @@ func (f *filling) value(of *schema.Table, c *schema.Column, parent *bool) string
 	case c.Name == "id":
 		return number
 	case table == "audit_entries" && c.Name == "sequence":
-		return "0" // as entries had it before they were chained
+		return "0" // as in entries from before the hash chain
 	case known && c.Type == field.TypeString:
 		return "'" + word + "'"
 	case c.Type == field.TypeString:
@@ -157,17 +157,17 @@ func (f *filling) value(of *schema.Table, c *schema.Column, parent *bool) string
 	case c.Name == "expires_at" || c.Name == "not_before":
 		return fmt.Sprint(store.Now() + 1e12)
 	}
-	return fmt.Sprintf("%d - i", store.Now()) // times, and numbers that nothing depends on
+	return fmt.Sprintf("%d - i", store.Now()) // times, and numbers without dependencies
 }
 
-// isKey says that no two rows of a deployment have the same value in a column.
+// isKey reports that a column has no duplicate values in a deployment.
 func isKey(table *schema.Table, c *schema.Column) bool {
 	return slices.ContainsFunc(table.Indexes, func(index *schema.Index) bool {
 		return index.Unique && len(index.Columns) <= 2 && slices.Contains(index.Columns, c)
 	})
 }
 
-// bytes are a word or empty messages, but for hashes, which are unique.
+// bytes is a word or an empty message; hashes are unique.
 func (f *filling) bytes(name, word, number string) string {
 	text := "'" + word + "'"
 	if strings.Contains(name, "hash") || name == "digest" {
@@ -179,7 +179,7 @@ func (f *filling) bytes(name, word, number string) string {
 	return "CAST(" + text + " AS BLOB)"
 }
 
-// ids are those of all rows of any table, as a list in JSON.
+// ids are the ids of all rows of any table, as a JSON list.
 func (f *filling) ids() string {
 	list := make([]string, f.rows)
 	for i := range list {

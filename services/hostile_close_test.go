@@ -10,8 +10,8 @@ import (
 	"github.com/palisade/palisade/services/internal/egress/egresstest"
 )
 
-// Anchors of the audit trail are sent by a job, which no receiver may hold up. What decides is the status over HTTP,
-// and that all was sent over syslog.
+// A job sends the anchors of the audit trail, and no receiver may block it. Over HTTP the status decides, over syslog
+// that everything was sent.
 func TestAuditAnchorsAgainstHostileReceivers(t *testing.T) {
 	const budget = time.Second
 	egresstest.Shorten(t, budget)
@@ -19,7 +19,7 @@ func TestAuditAnchorsAgainstHostileReceivers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// More than the buffers of a connection on this machine take.
+	// More than the buffers of a connection on this machine hold.
 	lines := make([][]byte, 64)
 	for i := range lines {
 		lines[i] = []byte(strings.Repeat("x", 1<<20))

@@ -14,11 +14,11 @@ import (
 	"github.com/palisade/palisade/services/internal/egress/egresstest"
 )
 
-// outward is an RPC that calls a host which the tenant chose.
+// outward is an RPC that calls a host of the tenant's choice.
 type outward struct {
-	// prepare stores where to call, and returns method, path and body of the call.
+	// prepare stores the URL to call, and returns method, path and body of the call.
 	prepare func(t *testing.T, s *apitest.Server, chief, url string) (method, path, body string)
-	// statuses are the HTTP statuses of an answer about a host that fails.
+	// statuses are the HTTP statuses of a response about a failing host.
 	statuses []int
 }
 
@@ -76,10 +76,10 @@ func read(t *testing.T, text string, into any) {
 	}
 }
 
-// hanging are the modes that would keep a request the longest; TestEveryCallerAgainstHostileReceivers tries all.
+// hanging are the modes that would keep a request longest. TestEveryCallerAgainstHostileReceivers tries all modes.
 var hanging = []egresstest.Mode{egresstest.Upgrade, egresstest.SlowHeader, egresstest.SlowBody, egresstest.EndlessBody, egresstest.Silent, egresstest.Slow1xx}
 
-// Requests that call a host end in time and with an answer, whatever the host does.
+// Requests that call a host end in time with a response, whatever the host does.
 func TestRPCsAgainstHostileReceivers(t *testing.T) {
 	egresstest.Shorten(t, outboundBudget)
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
@@ -107,7 +107,7 @@ func TestRPCsAgainstHostileReceivers(t *testing.T) {
 	})
 }
 
-// Whoever signs in while the issuer hangs is told so in time.
+// Sign-in fails in time with an error while the issuer hangs.
 func TestSignInAtAHostileIssuer(t *testing.T) {
 	egresstest.Shorten(t, outboundBudget)
 	for _, mode := range hanging {
@@ -127,7 +127,7 @@ func TestSignInAtAHostileIssuer(t *testing.T) {
 	}
 }
 
-// A server whose notifications go to hostile receivers ends when it is told to.
+// A server whose notifications go to hostile receivers stops in time.
 func TestStopBesideHostileReceivers(t *testing.T) {
 	for _, mode := range []egresstest.Mode{egresstest.Upgrade, egresstest.Silent, egresstest.Unread, egresstest.SlowBody} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestStopBesideHostileReceivers(t *testing.T) {
 					apitest.Eventually(t, "the receiver is called", func() bool { return r.Calls() > 0 })
 					asked = time.Now()
 				})
-				if took := time.Since(asked); took > 20*time.Second { // the grace, the end of what is cut off, and a busy machine
+				if took := time.Since(asked); took > 20*time.Second { // the grace period, the time for cut-off requests, and a busy machine
 					t.Errorf("the server ended after %s", took)
 				}
 				r.RequireClosed(t)

@@ -25,22 +25,22 @@ import (
 	"github.com/palisade/palisade/services/workflows/steps"
 )
 
-// outboundBudget is what each outbound call has in these tests, where it has 10 seconds to 10 minutes otherwise.
+// outboundBudget is the timeout of each outbound call in these tests. Otherwise it is 10 seconds to 10 minutes.
 const outboundBudget = time.Second
 
-// outbound is one kind of call of another host.
+// outbound is one kind of outbound call.
 type outbound struct {
 	call func(ctx context.Context, guard *egress.Guard, r *egresstest.Receiver) error
-	// statusDecides: the call is a success when the status is, whatever becomes of the answer's body.
+	// statusDecides: the status alone decides success, whatever happens to the response body.
 	statusDecides bool
-	// calls is how many follow each other at the most; 0 is one.
+	// calls is the maximum number of consecutive calls; 0 is one.
 	calls int
-	// greeting is what the receiver says in a protocol other than HTTP.
+	// greeting is what the receiver sends in a protocol other than HTTP.
 	greeting string
 }
 
-// outboundCalls are all that the server makes but for audit anchors, which have a test of their own. Package managers
-// are checked for their URL alone.
+// outboundCalls are all outbound calls of the server except audit anchors, which have their own test. Only the URL of
+// package managers is checked.
 var outboundCalls = map[string]outbound{
 	"webhook":            {call: send(channel.Webhook, map[string]string{"secret": "a-shared-secret-of-ours"}, "url"), statusDecides: true},
 	"slack":              {call: send(channel.Slack, map[string]string{}, "url"), statusDecides: true},
@@ -127,7 +127,7 @@ func issuerKeys(ctx context.Context, guard *egress.Guard, r *egresstest.Receiver
 	return o.Check(ctx)
 }
 
-// Each call of another host ends in its time, whatever the host does, says what went wrong, and leaves no connection.
+// Each outbound call ends in time whatever the host does, reports the reason, and leaves no connection.
 func TestEveryCallerAgainstHostileReceivers(t *testing.T) {
 	egresstest.Shorten(t, outboundBudget)
 	for name, caller := range outboundCalls {

@@ -25,7 +25,7 @@ import (
 	"github.com/palisade/palisade/services/internal/bounds"
 )
 
-// Every list and map of every request has a limit of its own in the protos, which holds while the request is decoded.
+// Every list and map of every request has its own limit in the protos, which is enforced while the request is decoded.
 func TestListsOfRequestsAreLimited(t *testing.T) {
 	seen := map[protoreflect.FullName]bool{}
 	lists := 0
@@ -59,7 +59,7 @@ func TestListsOfRequestsAreLimited(t *testing.T) {
 	}
 }
 
-// rawMessage sends bytes as they are.
+// rawMessage sends raw bytes.
 type rawMessage struct{}
 
 func (rawMessage) Name() string { return "proto" }
@@ -70,7 +70,7 @@ func (rawMessage) Marshal(value any) (mem.BufferSlice, error) {
 
 func (rawMessage) Unmarshal(mem.BufferSlice, any) error { return nil }
 
-// What is cheap to send and dear to decode is refused before it is decoded.
+// Requests that are cheap to send and expensive to decode are refused before they are decoded.
 func TestHostileMessages(t *testing.T) {
 	s := apitest.Start(t, nil)
 	unknown := bytes.Repeat(protowire.AppendVarint(protowire.AppendTag(nil, protowire.MaxValidNumber, protowire.BytesType), 0), 2<<20)
@@ -127,8 +127,7 @@ func invokeRaw(ctx context.Context, conn *grpc.ClientConn, method string, messag
 	return conn.Invoke(ctx, method, message, nil, options...)
 }
 
-// Texts and free-form JSON over HTTP are bounded as lists are, and what one caller can never have room for is no matter
-// of time.
+// Texts and free-form JSON over HTTP are limited like lists. A request above the caller's limit gets no retry delay.
 func TestHostileBodies(t *testing.T) {
 	s := apitest.Start(t, nil)
 	s.Upload(t, "acme/web", "main", []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec"}},"results":[]}]}`))

@@ -18,7 +18,7 @@ const (
 	here   = module + "services/"
 )
 
-// sharedPackages are the packages of a domain that other domains import, and whether they touch the store.
+// sharedPackages are the packages of a domain that other domains import, and whether they use the store.
 var sharedPackages = map[string]bool{
 	"deployments/details":      true,
 	"findings/blob":            false,
@@ -42,8 +42,8 @@ var sharedPackages = map[string]bool{
 	"supplychain/dependencies": true,
 }
 
-// TestImportsRunOneWay: cmd, services, domains, internal, ent. Domains meet in packages that are listed, and in no
-// root.
+// TestImportsRunOneWay: cmd, services, domains, internal, ent. Domains import only listed packages of each other, never
+// a root package.
 func TestImportsRunOneWay(t *testing.T) {
 	t.Parallel()
 	imports := importsOf(t)
@@ -89,7 +89,7 @@ func touchesStore(imports map[string]bool) bool {
 	return false
 }
 
-// importsOf reads what each package below this directory imports, without its tests.
+// importsOf reads the imports of each package below this directory, without tests.
 func importsOf(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	imports := map[string]map[string]bool{}

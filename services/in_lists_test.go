@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// shortLists are the lists that become a parameter for each value, or a row for each item of one statement, and why
-// there are never too many of them, by file and by call. All others are given to store.In, store.OneOf and their like,
-// or in parts to CreateBulk: a statement takes 32,766 parameters on SQLite, 65,535 on PostgreSQL.
+// shortLists are the lists that become one parameter per value, or one row per item of a statement, by file and by
+// call, and why they are never too long. All other lists use store.In, store.OneOf and similar functions, or are split
+// for CreateBulk. A statement takes 32,766 parameters on SQLite, 65,535 on PostgreSQL.
 var shortLists = map[string]map[string]string{
 	"ai/tasks.go":                       {"CreateBulk(rows)": "of a part"},
 	"deployments/deployment.go":         {"ScmTypeIn(githubTypes)": "a constant"},
@@ -39,10 +39,10 @@ var shortLists = map[string]map[string]string{
 	"workflows/issues/upsert.go":        {"KeyIn(part)": "of a part", "IdentityIn(identities)": "of a part"},
 }
 
-// takesValues matches the names of what makes a parameter of each argument.
+// takesValues matches functions that make a parameter of each argument.
 var takesValues = regexp.MustCompile(`^(.*In|NotIn|InValues|InInts|CreateBulk|Parameters|Args)$`)
 
-// TestListsAreOneParameter finds lists of values that a statement could have too many of.
+// TestListsAreOneParameter finds lists of values that may be too long for a statement.
 func TestListsAreOneParameter(t *testing.T) {
 	used := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -50,7 +50,7 @@ func TestListsAreOneParameter(t *testing.T) {
 			return err
 		}
 		if strings.HasPrefix(path, filepath.Join("internal", "store")) {
-			return nil // it is where the helpers are
+			return nil // the helpers are defined here
 		}
 		source, err := os.ReadFile(path)
 		if err != nil {
@@ -91,7 +91,7 @@ func TestListsAreOneParameter(t *testing.T) {
 	}
 }
 
-// listCall is a call that hands on a list as arguments, or makes parameters of one.
+// listCall is a call that passes a list as arguments, or makes parameters of one.
 func listCall(n ast.Node, text func(ast.Node) string) (call *ast.CallExpr, name, list string) {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {

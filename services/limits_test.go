@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// quotaFields reads the RateLimit fields of an answer by their names: limit, remaining, reset, policy.
+// quotaFields reads the RateLimit fields of a response by name: limit, remaining, reset, policy.
 func quotaFields(get func(name string) string) (fields [4]string) {
 	for i, name := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy"} {
 		fields[i] = get(name)
@@ -26,8 +26,7 @@ func quotaFields(get func(name string) string) (fields [4]string) {
 	return fields
 }
 
-// soon is the number of seconds that is wanted when the one that was got is at most a minute less: time passes between
-// calls.
+// soon returns want if got is at most a minute less, because time passes between calls.
 func soon(got, want string) string {
 	seconds, err := strconv.Atoi(strings.Trim(got, "[]"))
 	most, unwanted := strconv.Atoi(strings.Trim(want, "[]"))
@@ -37,10 +36,9 @@ func soon(got, want string) string {
 	return got
 }
 
-// Each answer of an operation tells the caller what he may still ask for, whatever became of the call, and over both
-// transports alike.
+// Each response of an operation has the caller's quota, whatever its status, over both transports alike.
 func TestAnswersTellTheQuota(t *testing.T) {
-	// So slow that nothing comes back while the test runs.
+	// So slow that no token returns while the test runs.
 	s := apitest.Start(t, func(c *config.Config) { c.RateLimit = 0.0001 })
 	const policy = `1;w=10000;comment="credential"`
 	tokens := map[string]string{}
@@ -84,11 +82,11 @@ func TestAnswersTellTheQuota(t *testing.T) {
 	}
 }
 
-// The limit of a deployment holds for all its credentials together, and a node has only its part of it; others do not
-// feel it.
+// The limit of a deployment covers all its credentials together. A node has only its part of it. Other deployments are
+// not affected.
 func TestDeploymentsHaveTheirOwnLimit(t *testing.T) {
 	s := apitest.Start(t, func(c *config.Config) {
-		c.RateLimit, c.RateLimitDeployment, c.RateLimitNodes = 1000, 0.4, 100 // 0.004 a second: one call
+		c.RateLimit, c.RateLimitDeployment, c.RateLimitNodes = 1000, 0.4, 100 // 0.004 a second: a burst of one call
 	})
 	other := s.AddTenant(t, "other")
 	for i, c := range []struct {
@@ -111,7 +109,7 @@ func TestDeploymentsHaveTheirOwnLimit(t *testing.T) {
 	}
 }
 
-// Without limits there is nothing to tell.
+// Without limits there are no fields.
 func TestNoLimitNoQuota(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -13,14 +13,14 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// manyValues is more than the number of parameters that a statement may have: 32,766 on SQLite, 65,535 on PostgreSQL.
+// manyValues exceeds the number of parameters of a statement: 32,766 on SQLite, 65,535 on PostgreSQL.
 const manyValues = 70_000
 
-// listFormats are texts that only count in a form.
+// listFormats are formats of texts that need one.
 var listFormats = map[protoreflect.Name]string{"repository_ref_ids": "%d:refs/heads/main"}
 
-// TestLongLists sends a long list in every field of every request that takes one, as long as its rule allows. However
-// many values it has, the server must not fail: what it does not want it refuses.
+// TestLongLists sends a list of the maximum length in every list field of every request. The server may refuse it, but
+// must not fail.
 func TestLongLists(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s := apitest.Start(t, on)
@@ -54,7 +54,7 @@ func TestLongLists(t *testing.T) {
 	})
 }
 
-// listsIn are the ways to the lists of words and numbers in a message.
+// listsIn are the paths to the lists of words and numbers in a message.
 func listsIn(d protoreflect.MessageDescriptor, depth int) (paths [][]protoreflect.FieldDescriptor) {
 	for i := range d.Fields().Len() {
 		field := d.Fields().Get(i)
@@ -71,7 +71,7 @@ func listsIn(d protoreflect.MessageDescriptor, depth int) (paths [][]protoreflec
 	return paths
 }
 
-// fillList makes a list as long as its rule allows, and returns how long that is.
+// fillList fills a list to its maximum length, and returns that length.
 func (f *filling) fillList(message *dynamicpb.Message, path []protoreflect.FieldDescriptor) int {
 	var of protoreflect.Message = message
 	for _, field := range path[:len(path)-1] {

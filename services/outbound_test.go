@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// waysOut are the names, by package, that call another host without the guard of services/internal/egress: past its
-// check of addresses, and without its limits of time and size.
+// waysOut are the functions, by package, that call another host without the guard of services/internal/egress, its
+// address check, and its limits of time and size.
 var waysOut = map[string][]string{
 	"net/http": {"Client", "Transport", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm"},
 	"net": {
@@ -24,11 +24,11 @@ var waysOut = map[string][]string{
 	"net/smtp":               {"Dial", "SendMail"},
 	"log/syslog":             {"Dial"},
 	"google.golang.org/grpc": {"NewClient", "Dial", "DialContext"},
-	// These make a client of their own.
+	// These create their own client.
 	"github.com/slack-go/slack": {"New", "PostWebhook", "PostWebhookContext"},
 }
 
-// packageName finds the name of a package in its path: the last part that is no version.
+// packageName finds the name of a package in its path: the last part that is not a version.
 var packageName = regexp.MustCompile(`([^/]+)(?:/v[0-9]+)?$`)
 
 // knownWaysOut are the exceptions, by file, with the reason.
@@ -36,17 +36,17 @@ var knownWaysOut = map[string]map[string]string{
 	"doctor.go": {"http.DefaultClient": "asks the metrics port of this machine's own configuration whether the server runs, within doctorTimeout"},
 }
 
-// TestOneWayOut finds calls of other hosts that go around the guard.
+// TestOneWayOut finds outbound calls that bypass the guard.
 func TestOneWayOut(t *testing.T) {
 	used := map[string]bool{}
 	eachSource(t, func(path string, files *token.FileSet, file *ast.File) {
 		if strings.HasPrefix(path, "internal/egress/") || strings.HasPrefix(path, "internal/apitest/") || strings.HasSuffix(filepath.Dir(path), "test") ||
 			strings.HasPrefix(path, "rules/starter/samples/") {
-			return // the guard itself, what only tests import, and code for scanners to find fault with
+			return // the guard itself, test helpers, and bad examples for scanners
 		}
 		eachName(file, waysOut, func(at token.Pos, name string, pointed bool) {
 			if pointed && (name == "http.Client" || name == "http.Transport") {
-				return // the type of what somebody else made
+				return // only the type of an existing client
 			}
 			used[path+" "+name] = true
 			if knownWaysOut[path][name] == "" {
@@ -63,7 +63,7 @@ func TestOneWayOut(t *testing.T) {
 	}
 }
 
-// TestJobsAreBounded finds workers that could keep their place in the queue for ever.
+// TestJobsAreBounded finds workers that could block their queue forever.
 func TestJobsAreBounded(t *testing.T) {
 	eachSource(t, func(path string, files *token.FileSet, file *ast.File) {
 		if strings.HasPrefix(path, "internal/jobs/") {
@@ -75,7 +75,7 @@ func TestJobsAreBounded(t *testing.T) {
 	})
 }
 
-// eachSource visits the parsed files below this directory that are no tests.
+// eachSource visits the parsed files below this directory, without tests.
 func eachSource(t *testing.T, visit func(path string, files *token.FileSet, file *ast.File)) {
 	t.Helper()
 	visited := 0

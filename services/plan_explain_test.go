@@ -18,24 +18,24 @@ var (
 		}
 		return names
 	}()
-	// named finds the tables of a statement, and what they are called in it.
+	// named finds the tables of a statement and their aliases.
 	named = regexp.MustCompile("(?i)(?:FROM|JOIN|UPDATE|INTO) [`\"]?(" + strings.Join(tableNames, "|") + ")\\b[`\"]?(?:(?: AS)? [`\"]?(\\w+)[`\"]?)?")
-	// scans finds what a plan reads wholly.
+	// sqliteScan and postgresScan find full scans in a plan.
 	sqliteScan = regexp.MustCompile(`(?m)^SCAN (\w+)(.*)$`)
-	// A walk along an index counts on SQLite alone: PostgreSQL takes the primary key for a page of a deployment that has a
-	// tenth of a table, as ours does, and a partial index of what is due as a whole.
+	// A scan along an index counts on SQLite only. PostgreSQL reads the primary key for a page of a deployment that has
+	// a tenth of a table, as the test's has, and all of a partial index of due rows.
 	postgresScan = regexp.MustCompile(`Seq Scan on (\w+)`)
-	// sorts of SQLite: of all rows that were found, not of those that are equal so far.
+	// sqliteSort finds full sorts, not sorts within equal prefixes.
 	sqliteSort = regexp.MustCompile(`USE TEMP B-TREE FOR ORDER BY`)
 )
 
-// requireGoodPlan refuses a plan that reads a table wholly, and a statement that does not name the deployment.
+// requireGoodPlan refuses a plan with a full scan, and a statement that does not name the deployment.
 func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement apitest.Statement) {
 	t.Helper()
 	if isFrame.MatchString(statement.Text) || strings.HasPrefix(statement.Text, "INSERT") && !strings.Contains(statement.Text, "SELECT") {
 		return
 	}
-	tables := map[string]string{} // by what they are called
+	tables := map[string]string{} // by alias
 	for _, found := range named.FindAllStringSubmatch(statement.Text, -1) {
 		tables[found[1]], tables[found[2]] = found[1], found[1]
 	}
@@ -49,13 +49,13 @@ func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement api
 	}
 	for _, scan := range scans.FindAllStringSubmatch(plan, -1) {
 		if strings.Contains(plan, "CO-ROUTINE "+scan[1]+"\n") {
-			continue // what was found there
+			continue // an earlier result
 		}
 		if table := tables[scan[1]]; table != "" && !wholly(what, table) {
 			t.Errorf("%s: all of %s is read:\n%s\n%s", what, table, statement.Text, plan)
 		}
 	}
-	if !s.Store.Postgres() && sqliteSort.MatchString(plan) { // PostgreSQL sorts what it knows to be few
+	if !s.Store.Postgres() && sqliteSort.MatchString(plan) { // PostgreSQL sorts when it expects few rows
 		for table := range maps.Values(tables) {
 			if !slices.Contains(byHand, table) && !bounded(what, table) {
 				t.Errorf("%s: %s is sorted:\n%s\n%s", what, table, statement.Text, plan)
@@ -69,19 +69,19 @@ func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement api
 	}
 }
 
-// readAgain is how ent reads a row that it has just changed, in the same transaction; changing it named the deployment.
-// Queries name the table of each column.
+// readAgain is how ent reads a row that it has just changed, in the same transaction. The change named the deployment.
+// Queries qualify each column with its table.
 var readAgain = regexp.MustCompile("FROM [`\"]\\w+[`\"] WHERE [`\"]id[`\"] = (?:\\?|\\$1)$")
 
-// byHand are the tables whose rows people make one at a time, or an import of rules does: sorting a tenant's is cheap.
-// All others grow with every scan, event or run.
+// byHand are the tables whose rows people or an import of rules create: sorting a tenant's rows is cheap. All other
+// tables grow with every scan, event or run.
 var byHand = []string{
 	"ai_memories", "deployments", "identity_changes", "invitations", "memberships", "notification_rules", "notification_webhooks", "package_manager_configs",
 	"remediation_policies", "review_comment_contents", "rule_alias", "rule_documents", "rule_versions", "scm_apps", "scm_configs", "signing_keys",
 	"tags", "team_members", "teams", "tokens", "users", "workflow_versions", "workflows",
 }
 
-// accepted are sorts and reads of more than one deployment that stay, with the reason.
+// accepted are permitted sorts and reads of more than one deployment, with the reason.
 var accepted = []struct{ rpc, table, why string }{
 	{"FindingIdentityService/ExplainMatch", "findings", "the findings of one identity, one a ref"},
 	{"MalwareFirewallService/CheckPackageInstalls", "advisories", "those of the packages that are asked about"},
@@ -101,8 +101,8 @@ func bounded(what, table string) bool {
 	})
 }
 
-// explain gives the plan of a statement. One that asks whether there is a row, or a second one, PostgreSQL likes to
-// begin reading the table for, where it expects many: it is asked what else it has, for when there is none.
+// explain returns the plan of a statement. For a statement that asks whether a row exists, PostgreSQL prefers a full
+// scan when it expects many matches. explain then disables sequential scans, to see the plan for no matches.
 func explain(t *testing.T, s *apitest.Server, statement apitest.Statement) string {
 	t.Helper()
 	reader, _ := s.Store.DB()
@@ -120,16 +120,16 @@ func explain(t *testing.T, s *apitest.Server, statement apitest.Statement) strin
 	return apitest.Explain(t, s.Store, tx, statement)
 }
 
-// firstFound matches statements that ask whether there is a row, or a second one.
+// firstFound matches statements that ask whether a row exists, or a second one.
 var firstFound = regexp.MustCompile(`LIMIT [12]$|EXISTS \(SELECT 1 FROM teams`)
 
-// wholly says that a plan may read a table from its beginning: it has few rows.
+// wholly reports that a plan may scan a whole table, because it has few rows.
 func wholly(what, table string) bool {
 	return slices.Contains([]string{"audit_heads", "deployments", "signing_keys", "workflows"}, table) || bounded(what, table)
 }
 
-// ofServer says that none of the tables is a tenant's. What credentials are looked up by is not either: it says whose
-// they are.
+// ofServer reports that none of the tables belongs to a tenant. Look-ups of credentials count too, because their result
+// names the tenant.
 func ofServer(tables map[string]string) bool {
 	for table := range maps.Values(tables) {
 		if !slices.Contains([]string{"deployments", "settings", "signing_keys", "users"}, table) {

@@ -17,9 +17,9 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestPlans calls every RPC but streams: those that read bare and with each filter, the lists of findings with each
-// two, and those that write once. Tables are large enough for the planner's choice to be the one of a large
-// installation: no statement reads a whole table or sorts what grows with every scan, and each names the deployment.
+// TestPlans calls every RPC except streams: reads without and with each filter, the lists of findings with each pair of
+// filters, and writes once. Tables are large enough for the planner to choose as in a large installation. No statement
+// scans a whole table or sorts rows that grow with every scan, and each names the deployment.
 func TestPlans(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s, seen := apitest.StartRecorded(t, on)
@@ -38,7 +38,7 @@ func TestPlans(t *testing.T) {
 			if onlyReads(rpc) {
 				requests = ours.lists(t, rpc)
 			} else {
-				few := *ours // of so many that PostgreSQL looks each up in tables of this size
+				few := *ours // few enough that PostgreSQL looks each up in tables of this size
 				few.rows = 50
 				requests = map[string]*dynamicpb.Message{"what it takes": few.request(t, rpc)}
 			}
@@ -73,24 +73,24 @@ func TestPlans(t *testing.T) {
 	})
 }
 
-// reads matches the names of RPCs that change nothing although their method may be POST.
+// reads matches the names of RPCs that change nothing, although their method may be POST.
 var reads = regexp.MustCompile(`/(Get|List|Search|Find|Count|Check|LookUp|DryRun)[A-Z]`)
 
-// onlyReads says that an RPC changes nothing.
+// onlyReads reports that an RPC changes nothing.
 func onlyReads(rpc operation) bool { return rpc.method == "GET" || reads.MatchString(rpc.name) }
 
-// sortsFew matches lists of findings by several values of a column. SQLite sorts those of an index where it knows that
-// they are few: everything else of their plan is looked at.
+// sortsFew matches lists of findings by several values of a column. SQLite sorts the rows of an index when it knows
+// that they are few. Everything else in the plan is checked.
 var sortsFew = regexp.MustCompile("`findings`\\.`\\w+` IN \\(\\?, \\?")
 
 const inListOrder = " ORDER BY `findings`.`relevant_since` DESC, `findings`.`id` DESC "
 
-// parameters of statements, however many a list has.
+// parameters matches the parameters of a statement, however long a list is.
 var parameters = regexp.MustCompile(`(\?|\$\d+)(, (\?|\$\d+))*`)
 
 func shapeOf(text string) string { return parameters.ReplaceAllString(text, "?") }
 
-// fillFindings stores findings with values as a real tenant has them: what is rare is rare.
+// fillFindings stores findings with a realistic distribution of values.
 func (f *filling) fillFindings(t *testing.T, rows int) {
 	t.Helper()
 	err := f.server.Store.Write(f.server.System(t), func(ctx context.Context, tx *ent.Tx) error {
@@ -120,8 +120,8 @@ SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) + i %% 60, CAST(? AS BIGINT) + i %% 
 	CASE i %% 50 WHEN 6 THEN 'open' END, CASE WHEN i %% 3 = 2 THEN CASE i %% 50 WHEN 7 THEN 'confirmed_valid' ELSE 'no_validator' END END,
 	CASE WHEN i %% 300 = 2 THEN TRUE END, 'src/app' || i || '.py', 1, 1000000 + i, 1, 1, ? FROM n`
 
-// lists are the requests of an RPC by what they carry: the bare one and one for each filter, and for the lists of
-// findings one for each two.
+// lists are the requests of an RPC by name: without filters, with each filter, and for lists of findings with each pair
+// of filters.
 func (f *filling) lists(t *testing.T, rpc operation) map[string]*dynamicpb.Message {
 	t.Helper()
 	bare := f.request(t, rpc)
@@ -165,7 +165,7 @@ func inPath(rpc operation, d protoreflect.FieldDescriptor) bool {
 	return d.Name() == "deployment_id" || d.Name() == "deployment_slug" || strings.Contains(rpc.path, "{"+string(d.Name())+"}")
 }
 
-// filters are what fills each field of a request that is optional, fields of messages that are filters included.
+// filters fill one optional field of a request each, including the fields of filter messages.
 func (f *filling) filters(rpc operation, bare *dynamicpb.Message) map[string]func(*dynamicpb.Message) {
 	list := map[string]func(*dynamicpb.Message){}
 	fields := bare.Descriptor().Fields()

@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// refusedOnly are RPCs that need a code host or a model to succeed: what they cost then is not measured here.
+// refusedOnly are RPCs that need a code host or a model to succeed. The cost of a success is not measured here.
 var refusedOnly = map[string]bool{
 	"AiTasksService/CreateCombinedTask":                         true,
 	"IncomingWebhooksService/ReceiveWebhook":                    true,
@@ -28,49 +28,49 @@ var refusedOnly = map[string]bool{
 	"ScmSubscriptionsService/ScmWebhookSubscriptionUnsubscribe": true,
 }
 
-// budgetsOfSuccess are what RPCs cost that TestQueryBudgets sees refused only: rows alone, without what led to them,
-// are not enough for them to succeed.
+// budgetsOfSuccess are the budgets of RPCs that only fail in TestQueryBudgets, because they need more than rows to
+// succeed.
 var budgetsOfSuccess = map[string]budget{
-	// Both findings and the rest of their names, before and after the project is held.
+	// Both findings and the rest of their identities, before and after locking the project.
 	"/palisade.findings.v1.FindingIdentityService/MergeFindings": {reads: 9, writes: 5},
 	"/palisade.findings.v1.FindingIdentityService/SplitFinding":  {reads: 8, writes: 6},
-	// Compares all that has happened to both findings since, and merges or parts what it finds.
+	// Compares all changes of both findings since, and merges or splits them.
 	"/palisade.findings.v1.FindingIdentityService/UndoIdentityChange":  {reads: 16, writes: 5},
 	"/palisade.notifications.v1.DeliveriesService/ReplayDelivery":      {reads: 4, writes: 5},
 	"/palisade.policies.v1.PoliciesV2Service/ApplyRemediationPolicies": {reads: 5, writes: 4},
 	"/palisade.rules.v1.ScannerRulesService/GetRuleSnippet":            {reads: 3},
-	// The first call after the results replaces the dependencies of the project: one write for all that are new or
-	// changed.
+	// The first call after the results replaces the dependencies of the project: one write for all new and changed
+	// ones.
 	"/palisade.scans.v1.ScannerProtocolService/CompleteScan":    {reads: 11, writes: 5},
 	"/palisade.scans.v1.ScannerProtocolService/ReportScanError": {reads: 5, writes: 3},
-	// Results are stored in parts of a megabyte: fifty are one.
+	// Results are stored in parts of a megabyte, so fifty are one part.
 	"/palisade.scans.v1.ScannerProtocolService/UploadScanResults": {reads: 6, writes: 6},
-	// Ends attempts and tasks, those that wait and those that run, each by a write for all of them.
+	// Ends waiting and running attempts and tasks with one write each.
 	"/palisade.workflows.v1.WorkflowRunsService/CancelWorkflowJob":  {reads: 8, writes: 9},
 	"/palisade.workflows.v1.WorkflowRunsService/RetryWorkflowJob":   {reads: 6, writes: 7},
 	"/palisade.workflows.v1.WorkflowRunsService/TriggerWorkflowJob": {reads: 5, writes: 7},
-	// Reads run, task and attempt before and after the run is held, and begins what follows or, which costs most, ends the
-	// run and tells what it has not found any more.
+	// Reads run, task and attempt before and after locking the run, and starts the next tasks or, which costs most,
+	// ends the run and reports what it no longer found.
 	"/palisade.workflows.v1.WorkflowTasksService/CompleteWorkflowTask":  {reads: 18, writes: 13},
 	"/palisade.workflows.v1.WorkflowTasksService/HeartbeatWorkflowTask": {reads: 4, writes: 1},
 	"/palisade.workflows.v1.WorkflowTasksService/PutWorkflowArtifact":   {reads: 5, writes: 2},
 }
 
-// cost is what one call cost.
+// cost is the cost of one call.
 type cost struct {
-	rpc, what string // what is different of the calls of one RPC
+	rpc, what string // distinguishes several calls of one RPC
 	budget
 }
 
-// flows does what RPCs succeed after, in a deployment that has as many rows of everything.
+// flows creates the preconditions of successful calls, in a deployment with a number of rows of everything.
 type flows struct {
 	*filling
 	seen  *apitest.Statements
 	costs []cost
 }
 
-// TestQueryBudgetsOfSuccess does the same with two things and with fifty: of findings and their branches, rules, tasks
-// of a run, policies. Both must take the same number of statements, and at most those of the budget.
+// TestQueryBudgetsOfSuccess measures calls with two items and with fifty: findings and their branches, rules, tasks of
+// a run, policies. Both must take the same number of statements, within the budget.
 func TestQueryBudgetsOfSuccess(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s, seen := apitest.StartRecorded(t, func(c *config.Config) {
@@ -113,12 +113,12 @@ func newFlows(t *testing.T, s *apitest.Server, seen *apitest.Statements, slug st
 	return f
 }
 
-// inside is a context for reading what the deployment has.
+// inside is a context for reading the deployment.
 func (f *flows) inside(t *testing.T) context.Context {
 	return tenant.NewContext(t.Context(), f.tenant.DeploymentID)
 }
 
-// do sends a request over HTTP, which must succeed, and reads the answer.
+// do sends a request over HTTP, requires success, and decodes the response.
 func (f *flows) do(t *testing.T, method, target, body string, answer any, header ...string) {
 	t.Helper()
 	got := f.server.Do(t, f.tenant.Token, method, target, body, append(header, "Content-Type", "application/json")...)
@@ -133,7 +133,7 @@ func (f *flows) do(t *testing.T, method, target, body string, answer any, header
 	}
 }
 
-// spend is do with a look at what the call of an RPC cost.
+// spend is do that also measures the cost.
 func (f *flows) spend(t *testing.T, rpc, what, method, target, body string, answer any, header ...string) {
 	t.Helper()
 	f.seen.Take("")
@@ -141,7 +141,7 @@ func (f *flows) spend(t *testing.T, rpc, what, method, target, body string, answ
 	f.costs = append(f.costs, cost{rpc, what, countOf(f.seen.Take(rpc))})
 }
 
-// TestBudgetsAreOfRPCs: no budget outlives its RPC, and what is seen refused only is named.
+// TestBudgetsAreOfRPCs: every budget belongs to an RPC, and RPCs that only fail are listed.
 func TestBudgetsAreOfRPCs(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}

@@ -14,28 +14,28 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// isRead matches statements that read and lock nothing.
+// isRead matches statements that read without locks.
 var isRead = regexp.MustCompile(`(?i)^\s*(SELECT|WITH\b.*\bSELECT)\b`)
 
-// isList matches RPCs whose answers are pages.
+// isList matches RPCs with paged responses.
 var isList = regexp.MustCompile(`/(List|Search)[A-Z]`)
 
-// short are lists that have few rows however many there are: of the deployments of one user, of what the server itself
-// knows, or of what one row holds.
+// short are lists that stay short: the deployments of one user, what the server itself knows, or the content of one
+// row.
 var short = []string{
 	"ListAvailableFeatureRollouts", "ListDeploymentSsoProviders", "ListDeployments", "ListDeploymentsV1", "ListScmWebhookSubscription",
 	"ListSuggestedMemories", "ListUserJoinableOrgs", "ListUserOrgs",
 }
 
-// uneven are RPCs that stay within their budget, but do not always spend the same: reports keep what they have read, so
-// that the next one reads what is new, and an upload stores its results by the dozen.
+// uneven are RPCs that stay within their budget but vary: reports cache what they have read, and an upload stores its
+// results by the dozen.
 var uneven = regexp.MustCompile(`\.ReportsService/|/UploadReport$`)
 
-// isFrame matches what begins and ends transactions and parts of them.
+// isFrame matches statements that begin and end transactions and savepoints.
 var isFrame = regexp.MustCompile(`(?i)^\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b`)
 
 // TestQueryBudgets calls every RPC in a deployment with two rows in each table and in one with fifty. Both must take
-// the same number of statements: none is sent for each row; and at most those of its budget.
+// the same number of statements, within the budget: none is sent for each row.
 func TestQueryBudgets(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s, seen := apitest.StartRecorded(t, on)
@@ -64,12 +64,12 @@ func TestQueryBudgets(t *testing.T) {
 	})
 }
 
-// inOrder puts what reads before what changes, and what deletes behind all else.
+// inOrder sorts reads before changes and deletions last.
 func inOrder(list []operation) []operation {
 	rank := func(rpc operation) int {
 		switch {
 		case regexp.MustCompile(`/(DeleteProject|DeleteScmApp)$`).MatchString(rpc.name):
-			return 3 // what others belong to
+			return 3 // others depend on it
 		case regexp.MustCompile(`/(Delete|Remove)`).MatchString(rpc.name):
 			return 2
 		case onlyReads(rpc):
@@ -83,7 +83,7 @@ func inOrder(list []operation) []operation {
 	return list
 }
 
-// warm lets the server read what it keeps for all calls.
+// warm fills the server's caches.
 func warm(t *testing.T, f *filling) {
 	for _, credential := range []string{f.admin, f.tenant.Token} {
 		f.server.Do(t, credential, "GET", "/api/v1/deployments", "")

@@ -2,14 +2,14 @@ package services_test
 
 import "google.golang.org/grpc/codes"
 
-// budget is what one call of an RPC may cost, whatever it is about and however many rows it shows.
+// budget is the maximum cost of one call of an RPC, whatever its arguments and the number of rows.
 type budget struct {
-	reads, writes int        // statements; those that begin and end transactions apart
-	code          codes.Code // how the call of the test ends, which has rows but no code host and no model
+	reads, writes int        // statements, without the begin and end of transactions
+	code          codes.Code // result of the test's call, which has rows but no code host and no model
 }
 
-// budgets are those of all RPCs, on either database. Of the reads one or two are the credential and the deployment, and
-// two of each three writes are the entry of the audit trail. Whoever goes above eight says why.
+// budgets are the budgets of all RPCs, on either database. One or two reads look up the credential and the deployment,
+// and two of each three writes are the audit entry. Numbers above eight need a comment.
 var budgets = map[string]budget{
 	"/palisade.ai.v1.AiFixJobsService/CreateFixJob":                    {7, 2, codes.OK},
 	"/palisade.ai.v1.AiTasksService/CreateCombinedTask":                {3, 2, codes.FailedPrecondition},
@@ -18,9 +18,9 @@ var budgets = map[string]budget{
 	"/palisade.ai.v1.AutotriageFeedbackService/PostAutotriageFeedback": {6, 3, codes.OK},
 	"/palisade.ai.v1.MemoriesService/CreateMemory":                     {7, 3, codes.OK},
 	"/palisade.ai.v1.MemoriesService/CreateMemoryFromTriage":           {8, 3, codes.OK},
-	// Looks up what the memory was limited to.
+	// Looks up the limits of the memory.
 	"/palisade.ai.v1.MemoriesService/DeleteMemory": {9, 3, codes.OK},
-	// One for each kind and status of findings, each a piece of an index.
+	// One for each kind and status of findings, each a range of an index.
 	"/palisade.ai.v1.MemoriesService/FindRelevantIssues":    {11, 0, codes.OK},
 	"/palisade.ai.v1.MemoriesService/GetMemoriesByIds":      {6, 0, codes.OK},
 	"/palisade.ai.v1.MemoriesService/GetMemoriesStats":      {4, 0, codes.OK},
@@ -28,10 +28,10 @@ var budgets = map[string]budget{
 	"/palisade.ai.v1.MemoriesService/ListSuggestedMemories": {2, 0, codes.OK},
 	// Looks up each name that a memory may be limited to.
 	"/palisade.ai.v1.MemoriesService/UpdateMemory": {13, 3, codes.OK},
-	// Each of its tasks is done when some row exists, wherever that is.
+	// Each of its tasks is done when a row exists, in different tables.
 	"/palisade.deployments.v1.ChecklistService/GetChecklistStatus": {12, 0, codes.OK},
 	"/palisade.deployments.v1.ChecklistService/InviteMembers":      {6, 4, codes.OK},
-	// Answers with what GetChecklistStatus does.
+	// The response is that of GetChecklistStatus.
 	"/palisade.deployments.v1.ChecklistService/PatchChecklist":                           {14, 3, codes.OK},
 	"/palisade.deployments.v1.DeploymentProductsService/GetDeploymentAdminProductConfig": {1, 0, codes.OK},
 	"/palisade.deployments.v1.DeploymentProductsService/GetDeploymentProductConfig":      {2, 0, codes.OK},
@@ -63,29 +63,29 @@ var budgets = map[string]budget{
 	"/palisade.deployments.v1.DeploymentsService/ListDeploymentsV1":                      {1, 0, codes.OK},
 	"/palisade.deployments.v1.FeatureRolloutsService/ListAvailableFeatureRollouts":       {1, 0, codes.OK},
 	"/palisade.deployments.v1.VersionsService/GetProjectVersionInfo":                     {3, 0, codes.OK},
-	// Scans, events, matches and twins of one finding, each from its own table.
+	// Scans, events, matches and siblings of one finding, each from its own table.
 	"/palisade.findings.v1.FindingIdentityService/ExplainMatch":        {10, 0, codes.OK},
 	"/palisade.findings.v1.FindingIdentityService/ListIdentityChanges": {2, 0, codes.OK},
 	"/palisade.findings.v1.FindingIdentityService/MergeFindings":       {8, 2, codes.InvalidArgument},
-	// Twins, events and matches of one finding, locked and read.
+	// Siblings, events and matches of one finding, locked and read.
 	"/palisade.findings.v1.FindingIdentityService/SplitFinding": {9, 2, codes.FailedPrecondition},
-	// Compares all that has happened to both findings since.
+	// Compares all changes of both findings since.
 	"/palisade.findings.v1.FindingIdentityService/UndoIdentityChange": {12, 2, codes.FailedPrecondition},
-	// On PostgreSQL a page that is not what it was tells other nodes where it ends.
+	// On PostgreSQL a changed page stores its cursor for other nodes.
 	"/palisade.findings.v1.FindingsService/ListFindings": {6, 2, codes.OK},
 	"/palisade.findings.v1.SecretsService/ListSecrets":   {4, 0, codes.OK},
 	"/palisade.findings.v1.TriageService/BulkTriage":     {7, 4, codes.OK},
 	"/palisade.identity.v1.TeamsService/CheckRbacStatus": {2, 0, codes.OK},
-	// Levels above, members and projects of one team, read before and after.
+	// Ancestors, members and projects of one team, read before and after.
 	"/palisade.identity.v1.TeamsService/CreateDeploymentTeam": {13, 3, codes.OK},
-	// Levels above, members and projects of one team.
+	// Ancestors, members and projects of one team.
 	"/palisade.identity.v1.TeamsService/DeleteDeploymentTeam": {10, 5, codes.OK},
 	"/palisade.identity.v1.TeamsService/GetDeploymentTeam":    {6, 0, codes.OK},
 	"/palisade.identity.v1.TeamsService/ListDeploymentTeams":  {6, 0, codes.OK},
 	"/palisade.identity.v1.TeamsService/ListTeamChildTeams":   {3, 0, codes.OK},
 	"/palisade.identity.v1.TeamsService/ListTeamRepos":        {3, 0, codes.OK},
 	"/palisade.identity.v1.TeamsService/ListTeamUsers":        {3, 0, codes.OK},
-	// Levels above, members and projects of one team, read before and after.
+	// Ancestors, members and projects of one team, read before and after.
 	"/palisade.identity.v1.TeamsService/UpdateDeploymentTeam":                          {17, 3, codes.OK},
 	"/palisade.identity.v1.TokenRequestsService/ConfirmTokenRequest":                   {5, 4, codes.OK},
 	"/palisade.identity.v1.TokenRequestsService/PickUpToken":                           {3, 1, codes.OK},
@@ -115,7 +115,7 @@ var budgets = map[string]budget{
 	"/palisade.notifications.v1.NotificationWebhooksService/UpdateNotificationWebhook": {5, 3, codes.OK},
 	"/palisade.notifications.v1.NotificationsService/GetNotifications":                 {2, 0, codes.OK},
 	"/palisade.notifications.v1.NotificationsService/MarkNotificationsAsSeen":          {5, 3, codes.OK},
-	// One more for entries from before the chain: what vouches for them.
+	// One more for entries from before the chain: the record that covers them.
 	"/palisade.platform.v1.AuditService/ListAuditEntries":               {3, 0, codes.OK},
 	"/palisade.platform.v1.MiscellaneousService/Ping":                   {0, 0, codes.OK},
 	"/palisade.platform.v1.ScannerSupportService/CheckVersion":          {0, 0, codes.OK},
@@ -125,15 +125,15 @@ var budgets = map[string]budget{
 	"/palisade.policies.v1.PoliciesV2Service/DryRunRemediationPolicies": {3, 0, codes.OK},
 	"/palisade.policies.v1.PoliciesV2Service/GetRemediationPolicies":    {3, 0, codes.OK},
 	"/palisade.policies.v1.PoliciesV2Service/GetVocab":                  {1, 0, codes.OK},
-	// Tags, links and the project, read before and after for the trail.
+	// Tags, links and the project, read before and after for the audit trail.
 	"/palisade.projects.v1.ProjectsService/AddProjectTags": {9, 4, codes.OK},
-	// One deletion for each table that knows projects.
+	// One deletion for each table that refers to projects.
 	"/palisade.projects.v1.ProjectsService/DeleteProject":            {6, 18, codes.OK},
 	"/palisade.projects.v1.ProjectsService/DeleteProjectTags":        {8, 3, codes.OK},
 	"/palisade.projects.v1.ProjectsService/GetProject":               {4, 0, codes.OK},
 	"/palisade.projects.v1.ProjectsService/ListProjects":             {4, 0, codes.OK},
 	"/palisade.projects.v1.ProjectsService/ToggleProjectManagedScan": {8, 2, codes.OK},
-	// Tags, links and the project, read before and after for the trail.
+	// Tags, links and the project, read before and after for the audit trail.
 	"/palisade.projects.v1.ProjectsService/UpdateProject":                                                                 {9, 5, codes.OK},
 	"/palisade.reporting.v1.MalwareFirewallReportsService/GetMalwareFirewallBlockedMalDepsByAdvisoryReport":               {3, 0, codes.OK},
 	"/palisade.reporting.v1.MalwareFirewallReportsService/GetMalwareFirewallBlockedMalDepsByDepVersionAndEcosystemReport": {2, 0, codes.OK},
@@ -166,7 +166,7 @@ var budgets = map[string]budget{
 	"/palisade.rules.v1.ScannerRulesService/GetRulePack":                                                                  {2, 0, codes.OK},
 	"/palisade.rules.v1.ScannerRulesService/GetRuleSnippet":                                                               {1, 0, codes.NotFound},
 	"/palisade.rules.v1.ScannerRulesService/PublishRule":                                                                  {8, 4, codes.OK},
-	// The whole of an ingest; a statement that stores takes some dozen results.
+	// The whole ingest; one statement stores some dozen results.
 	"/palisade.scans.v1.ReportUploadsService/UploadReport":                                  {22, 18, codes.OK},
 	"/palisade.scans.v1.ScannerProtocolService/CompleteScan":                                {1, 0, codes.NotFound},
 	"/palisade.scans.v1.ScannerProtocolService/CreateScan":                                  {5, 0, codes.OK},
@@ -189,7 +189,7 @@ var budgets = map[string]budget{
 	"/palisade.scm.v1.ScmAppsService/GetScmApp":                                             {2, 0, codes.OK},
 	"/palisade.scm.v1.ScmAppsService/ListScmApps":                                           {2, 0, codes.OK},
 	"/palisade.scm.v1.ScmAppsService/RotateScmAppWebhookSecret":                             {4, 2, codes.FailedPrecondition},
-	// Reads, asks the host, and reads again what it locks and changes.
+	// Reads, calls the host, and reads again what it locks and changes.
 	"/palisade.scm.v1.ScmService/CheckScmConfig":                                                       {10, 4, codes.OK},
 	"/palisade.scm.v1.ScmService/CreateScmConfig":                                                      {5, 2, codes.InvalidArgument},
 	"/palisade.scm.v1.ScmService/DeleteScmConfig":                                                      {5, 3, codes.OK},
@@ -221,7 +221,7 @@ var budgets = map[string]budget{
 	"/palisade.workflows.v1.AgenticIssuesService/SearchIssues":                                         {3, 0, codes.OK},
 	"/palisade.workflows.v1.AgenticIssuesService/TriageIssue":                                          {5, 4, codes.OK},
 	"/palisade.workflows.v1.WorkflowCatalogService/DeleteWorkflowType":                                 {5, 4, codes.OK},
-	// The first call of a deployment stores the workflows that come with Palisade.
+	// The first call of a deployment stores the shipped workflows.
 	"/palisade.workflows.v1.WorkflowCatalogService/GetWorkflowType":                    {21, 10, codes.OK},
 	"/palisade.workflows.v1.WorkflowCatalogService/LintWorkflowType":                   {1, 0, codes.OK},
 	"/palisade.workflows.v1.WorkflowCatalogService/ListWorkflowTypes":                  {3, 0, codes.OK},

@@ -19,10 +19,10 @@ import (
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 )
 
-// rpcRequests are what requests carry that cannot be told from their fields' names, in JSON: $1 and $2 are the ids of
-// the first rows, $ids are those of all rows, $each(…) is its text for each row with # for the id, $slug and
-// $deployment are the deployment, $uuid is the deployment's own, and $report is a report with a result for each row. A
-// text that begins with = is the whole request.
+// rpcRequests are the values in requests that field names do not reveal, in JSON: $1 and $2 are the ids of the first
+// rows, $ids are the ids of all rows, $each(…) repeats its text for each row with # for the id, $slug and $deployment
+// are the deployment, $uuid is the deployment's own, and $report is a report with a result for each row. A text that
+// begins with = is the whole request.
 var rpcRequests = map[string]string{
 	"/palisade.ai.v1.AutotriageFeedbackService/PostAutotriageFeedback":                 `{"feedback":{"autotriageId":"$1","rating":"RATING_GOOD"}}`,
 	"/palisade.ai.v1.MemoriesService/CreateMemory":                                     `{"memory":{"content":"text","context":["TRIAGE"]}}`,
@@ -109,7 +109,7 @@ var rpcRequests = map[string]string{
 	"/palisade.workflows.v1.WorkflowTasksService/PutWorkflowArtifact":               `{"claimToken":"x","name":"a.json"}`,
 }
 
-// request makes a request of an RPC about the first row of each table, or about all rows where it takes a list of ids.
+// request builds a request of an RPC about the first row of each table, or about all rows where it takes a list of ids.
 func (f *filling) request(t *testing.T, rpc operation) *dynamicpb.Message {
 	t.Helper()
 	message := dynamicpb.NewMessage(rpc.descriptor.Input())
@@ -152,7 +152,7 @@ func (f *filling) merge(t *testing.T, message *dynamicpb.Message, text string) {
 	})
 }
 
-// report is one with as many results as there are rows, as bytes are in JSON.
+// report is a report with one result per row, encoded as bytes in JSON.
 func (f *filling) report() string {
 	results := make([]string, f.rows)
 	for i := range results {
@@ -163,16 +163,16 @@ func (f *filling) report() string {
 		strings.Join(results, ",")))
 }
 
-// eachRow matches text that stands for one of each row.
+// eachRow matches text that is repeated for each row.
 var eachRow = regexp.MustCompile(`(?s)\$each\((.*)\)`)
 
-// isID says that a field names rows, or the deployment.
+// isID reports that a field refers to rows or to the deployment.
 func isID(d protoreflect.FieldDescriptor) bool {
 	name := string(d.Name())
 	return strings.HasSuffix(name, "_id") || name == "id" || d.IsList() && (strings.HasSuffix(name, "_ids") || name == "ids") || name == "deployment_slug"
 }
 
-// set gives a field a value that chooses something.
+// set gives a field a value that selects something.
 func (f *filling) set(message protoreflect.Message, d protoreflect.FieldDescriptor) {
 	switch {
 	case d.IsMap():
@@ -190,7 +190,7 @@ func (f *filling) set(message protoreflect.Message, d protoreflect.FieldDescript
 	}
 }
 
-// value1 is a value of a field, or of an item of it, that stands for row i.
+// value1 is a value of a field, or of one item, for row i.
 func (f *filling) value1(empty func() protoreflect.Value, d protoreflect.FieldDescriptor, i int64) protoreflect.Value {
 	row := f.base + 1 + i
 	switch d.Kind() {
@@ -221,7 +221,7 @@ func (f *filling) value1(empty func() protoreflect.Value, d protoreflect.FieldDe
 	return empty()
 }
 
-// text is a value of a field of text that stands for row i.
+// text is a value of a text field for row i.
 func (f *filling) text(d protoreflect.FieldDescriptor, i int64) string {
 	rules := rulesOf(d).GetString()
 	if items := rulesOf(d).GetRepeated().GetItems(); items != nil {
@@ -245,8 +245,8 @@ func rulesOf(d protoreflect.FieldDescriptor) *validate.FieldRules {
 	return rules
 }
 
-// call sends a request as an administrator, by whichever kind of credential the RPC takes. rows are those of the
-// longest list in the answer.
+// call sends a request as an administrator, with a kind of credential that the RPC accepts. rows is the length of the
+// longest list in the response.
 func (f *filling) call(t *testing.T, rpc operation, request proto.Message) (answer *status.Status, rows int) {
 	t.Helper()
 	credential := f.admin
@@ -262,7 +262,7 @@ func (f *filling) call(t *testing.T, rpc operation, request proto.Message) (answ
 	return status.Convert(err), longest(response)
 }
 
-// longest is the length of the longest list of messages in a message, or in the messages of it.
+// longest is the length of the longest list of messages in a message, including inner messages.
 func longest(m protoreflect.Message) (rows int) {
 	m.Range(func(d protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {

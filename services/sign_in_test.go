@@ -24,7 +24,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// idProvider is an OpenID Connect issuer on this machine. It returns its URL and a maker of ID tokens.
+// idProvider is an OpenID Connect issuer on this machine. It returns its URL and a function that issues ID tokens.
 func idProvider(t *testing.T) (issuer string, idToken func(claims map[string]any) string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -54,7 +54,7 @@ func idProvider(t *testing.T) (issuer string, idToken func(claims map[string]any
 	}
 }
 
-// Whom an identity provider knows gets in only as the settings say, over both wires, and takes over nobody.
+// Users of an identity provider are admitted only as configured, over both transports, and cannot take over accounts.
 func TestSignIn(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		issuer, idToken := idProvider(t)
@@ -96,7 +96,7 @@ func TestSignIn(t *testing.T) {
 	})
 }
 
-// The settings of the two other ways in reach the sign-in.
+// The settings of the two other admission policies reach the sign-in.
 func TestSignInByClaimAndDomain(t *testing.T) {
 	issuer, idToken := idProvider(t)
 	for name, c := range map[string]struct {
@@ -132,7 +132,7 @@ func TestSignInByClaimAndDomain(t *testing.T) {
 	}
 }
 
-// checkLinking moves alice from one identity to another, as who runs the server.
+// checkLinking moves alice from one identity to another, as the operator.
 func checkLinking(t *testing.T, s *apitest.Server, first, second string) {
 	t.Helper()
 	ctx, cfg := t.Context(), s.Config

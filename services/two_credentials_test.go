@@ -12,8 +12,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestTwoCredentials: a request with two Authorization headers is refused by every RPC on both wires, whichever of them
-// is good: a proxy in front may have judged the other one.
+// TestTwoCredentials: every RPC refuses a request with two Authorization headers on both transports, even if one of
+// them is valid: a proxy in front may have checked the other one.
 func TestTwoCredentials(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -5,11 +5,11 @@ import (
 	"github.com/palisade/palisade/services/workflows/steps"
 )
 
-// WorkflowProblem is one thing that is wrong in the definition of a workflow.
+// WorkflowProblem is a problem in a workflow definition.
 type WorkflowProblem = definition.Problem
 
-// LintWorkflow tells what is wrong in the definition of a workflow, by line; nothing for one that a server of this
-// version publishes. It needs no server.
+// LintWorkflow returns the problems in a workflow definition, by line. It is empty for a definition that a server of
+// this version would publish. It needs no server.
 func LintWorkflow(source []byte) []WorkflowProblem {
 	_, problems := definition.Parse(source, steps.Registry(steps.Needs{}))
 	return problems

@@ -16,12 +16,12 @@ import (
 // EnvPrefix starts the name of every environment variable that Palisade reads.
 const EnvPrefix = "PALISADE_"
 
-// Config holds every setting of the server. It is filled by [Load] (flag, then environment, then file, then the
-// defaults below) and never changed afterwards.
+// Config holds every setting of the server. [Load] fills it from flags, environment, file and defaults, in this order
+// of precedence. It is not changed afterwards.
 //
-// The tags are the only description of a key: name is the flag and the key in the file, its environment variable is
-// PALISADE_<NAME>, default and doc appear in `palisade serve --help` and in docs/configuration.md, and secret says that
-// the value is never printed ("true": not at all; "url": without the password in it).
+// The tags are the only description of a key. name is the flag and the key in the file; its environment variable is
+// PALISADE_<NAME>. default and doc appear in `palisade serve --help` and in docs/configuration.md. secret marks values
+// that are not printed: "true" hides the whole value, "url" only the password in it.
 type Config struct {
 	HTTP    string `name:"http" default:"127.0.0.1:8080" doc:"address of the HTTP/JSON API"`
 	GRPC    string `name:"grpc" default:"127.0.0.1:9090" doc:"address of the gRPC API"`
@@ -103,8 +103,8 @@ type Field struct {
 	Env     string // environment variable
 	Type    string // string, bool, int, number, duration or size
 	Default string // in the form that the key is written; "" means empty
-	Doc     string // one sentence
-	Secret  bool   // the value is printed nowhere, or only without its password
+	Doc     string // one sentence for help texts
+	Secret  bool   // the value, or its password, is never printed
 
 	index int // position in Config
 }
@@ -129,7 +129,7 @@ func Fields() []Field {
 	return fields
 }
 
-// Default returns the settings of a server that is given none.
+// Default returns the settings that hold when nothing is configured.
 func Default() Config {
 	var c Config
 	for _, f := range Fields() {
@@ -137,7 +137,7 @@ func Default() Config {
 			continue
 		}
 		if err := c.set(f, f.Default); err != nil {
-			panic("config: default of " + f.Name + ": " + err.Error()) // a mistake in the tags above; every test sees it
+			panic("config: default of " + f.Name + ": " + err.Error()) // a mistake in the tags above; every test fails on it
 		}
 	}
 	return c
@@ -146,7 +146,7 @@ func Default() Config {
 // SQLitePath is the database file that is used when Database is empty.
 func (c Config) SQLitePath() string { return filepath.Join(c.Data, store.SQLiteFile) }
 
-// leastReceiveMemory is the smallest memory for requests that leaves room for callers without a credential.
+// minReceiveMemory is the smallest request memory that leaves room for unauthenticated callers.
 const leastReceiveMemory ByteSize = 32 << 20
 
 // ReceiveBudget is the memory for all requests that are being received and decoded, in bytes.
@@ -165,15 +165,15 @@ func (c Config) KeyPath() string {
 	return filepath.Join(c.Data, "palisade.key")
 }
 
-// SpoolDir is where what is too large for the memory lies while it is worked on.
+// SpoolDir is the directory for data that is too large for memory while it is processed.
 func (c Config) SpoolDir() string { return filepath.Join(c.Data, "spool") }
 
-// Disk is the file systems of the data directory and of the spool in it, which may be a mount of its own.
+// Disk describes the file systems of the data directory and of the spool, which may be a mount of its own.
 func (c Config) Disk() spool.Disk {
 	return spool.Disk{Dirs: []string{c.Data, c.SpoolDir()}, Reserve: int64(c.DiskReserve)}
 }
 
-// Pace is how fast uploads must come.
+// Pace is the minimum speed of uploads.
 func (c Config) Pace() pace.Rule {
 	return pace.Rule{Rate: int64(c.UploadMinRate), Window: c.UploadMinRateWindow}
 }
@@ -186,8 +186,8 @@ func (c Config) DeploymentLabel() string {
 	return c.Deployment
 }
 
-// BaseURL is PublicURL without a trailing slash, or the URL of the HTTP address. An address of all interfaces is no
-// place to send a caller, so it becomes 127.0.0.1.
+// BaseURL is PublicURL without a trailing slash, or the URL of the HTTP address. A wildcard address becomes 127.0.0.1,
+// since clients cannot connect to it.
 func (c Config) BaseURL() string {
 	if c.PublicURL != "" {
 		return strings.TrimRight(c.PublicURL, "/")

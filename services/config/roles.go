@@ -7,15 +7,15 @@ import (
 
 // The roles of a node.
 const (
-	// RoleAPI serves requests.
+	// RoleAPI answers requests.
 	RoleAPI = "api"
-	// RoleWorker does background jobs. A node without it only adds them to the queue.
+	// RoleWorker runs background jobs. A node without it only adds jobs to the queue.
 	RoleWorker = "worker"
 )
 
 var roles = []string{RoleAPI, RoleWorker}
 
-// roleNames are those in the configuration.
+// roleNames are the configured roles.
 func (c Config) roleNames() []string {
 	names := strings.Split(c.Roles, ",")
 	for i, name := range names {
@@ -24,7 +24,7 @@ func (c Config) roleNames() []string {
 	return names
 }
 
-// Has tells whether the node has a role.
+// Has reports whether the node has a role.
 func (c Config) Has(role string) bool { return slices.Contains(c.roleNames(), role) }
 
 func (c Config) validateRoles(p *problemList) {

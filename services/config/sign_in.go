@@ -7,7 +7,7 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 )
 
-// SignIn is who may become a member through the OpenID Connect issuer. The settings must be valid.
+// SignIn describes who may become a member through the OpenID Connect issuer. The settings must be valid.
 func (c Config) SignIn() (access.SignIn, error) {
 	s := access.SignIn{Admission: access.Admission(c.OIDCMembership), Claim: c.OIDCClaim}
 	var err error

@@ -19,15 +19,15 @@ var (
 	slugPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 )
 
-// problemList gathers the sentences of a [Error].
+// problemList collects the problems of an [Error].
 type problemList []string
 
 func (p *problemList) add(key, format string, args ...any) {
 	*p = append(*p, key+": "+fmt.Sprintf(format, args...))
 }
 
-// Validate checks everything that can be checked without opening files or the network, and returns all problems at once
-// as a [*Error]. No text contains a secret.
+// Validate checks everything that needs neither files nor the network. It returns all problems at once as a [*Error].
+// No text contains a secret.
 func (c Config) Validate() error {
 	var p problemList
 	c.validateAddresses(&p)
@@ -41,7 +41,7 @@ func (c Config) Validate() error {
 	return configError(p)
 }
 
-// ValidateStore checks only what commands need that work on the store without listening: token, migrate, jwt.
+// ValidateStore checks what commands need that use the store without listening: token, migrate, jwt.
 func (c Config) ValidateStore() error {
 	var p problemList
 	c.validateStore(&p)
@@ -104,7 +104,7 @@ func (c Config) validateStore(p *problemList) {
 	}
 }
 
-// validateDatabase checks the URL of a PostgreSQL; an empty one is fine.
+// validateDatabase checks the URL of a PostgreSQL database. An empty URL is valid.
 func validateDatabase(p *problemList, key, text, instead string) {
 	if text == "" {
 		return
@@ -203,13 +203,14 @@ func splitAddress(address string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// IsReachable tells whether other machines reach what listens at an address.
+// IsReachable reports whether other machines can connect to a listener at this address.
 func IsReachable(address string) bool {
 	host, _, err := splitAddress(address)
 	return err != nil || !isLoopback(host)
 }
 
-// isLoopback tells whether only this machine reaches the host. A name other than localhost cannot be vouched for.
+// isLoopback reports whether only this machine can connect to the host. Names other than localhost may resolve to
+// anything and count as reachable.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -229,8 +230,8 @@ func sameListener(a, b string) bool {
 	return hostA == hostB || isUnspecified(hostA) || isUnspecified(hostB)
 }
 
-// checkURL says what is wrong with an absolute http(s) URL, or nothing. Plain http beyond this machine is for links,
-// not for fetching the keys that prove who somebody is.
+// checkURL returns the problem with an absolute http(s) URL, or "". plainAllowed permits plain http to other machines.
+// Links may use it; fetching the keys that verify tokens may not.
 func checkURL(text string, plainAllowed bool) string {
 	u, err := url.Parse(text)
 	switch {

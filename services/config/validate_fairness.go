@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// validateFairness checks what keeps the deployments of a node from each other's way.
+// validateFairness checks the limits that keep one deployment from starving the others on a node.
 func (c Config) validateFairness(p *problemList) {
 	if c.RateLimitDeployment < 0 || math.IsNaN(c.RateLimitDeployment) {
 		p.add("rate-limit-deployment", "got %v, want 0 (no limit) or more requests per second", c.RateLimitDeployment)
@@ -34,7 +34,7 @@ func (c Config) validateFairness(p *problemList) {
 	}
 }
 
-// validateSpool checks that the largest report that is allowed has room.
+// validateSpool checks that the spool has room for the largest allowed report.
 func (c Config) validateSpool(p *problemList) {
 	for _, quota := range []struct {
 		key   string
@@ -52,7 +52,7 @@ func (c Config) validateSpool(p *problemList) {
 	}
 }
 
-// SpoolQuotas are those of the node and of each deployment, with what 0 means.
+// SpoolQuotas are the spool quotas of the node and of each deployment. They replace 0 by its meaning.
 func (c Config) SpoolQuotas() (node, deployment ByteSize) {
 	node, deployment = c.SpoolQuota, c.SpoolQuotaDeployment
 	if node == 0 {

@@ -28,7 +28,7 @@ func TestEveryPermissionHasOneAction(t *testing.T) {
 	}
 }
 
-// TestActionsFollowTheRules holds what user interfaces are told against what the server does.
+// TestActionsFollowTheRules compares the actions for user interfaces with what the server permits.
 func TestActionsFollowTheRules(t *testing.T) {
 	for _, role := range Roles {
 		granted := Actions(role)

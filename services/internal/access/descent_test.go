@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// child makes a token by the one that has this value.
+// child creates a token with the token of this value.
 func (s *server) child(t testing.TB, by, name string) (value string, err error) {
 	t.Helper()
 	caller, err := s.login(t, by)
@@ -45,8 +45,7 @@ func (s *server) byName(t testing.TB, name string) *ent.Token {
 	return s.st.Reader.Token.Query().Where(token.Name(name)).OnlyX(tenant.System(t.Context()))
 }
 
-// TestDescendantsDieWithTheirParent: revoking a token ends what it made, and what that made, on every node, and nothing
-// else.
+// TestDescendantsDieWithTheirParent: revoking a token revokes its descendants on every node, and nothing else.
 func TestDescendantsDieWithTheirParent(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
@@ -90,7 +89,7 @@ func TestDescendantsDieWithTheirParent(t *testing.T) {
 	})
 }
 
-// TestDescentIsBounded: chains of tokens end, so that revoking their first takes few statements.
+// TestTokenDepthIsLimited: chains of tokens end, so that revoking the first takes few statements.
 func TestDescentIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, openSQLite(t))
@@ -108,7 +107,7 @@ func TestDescentIsBounded(t *testing.T) {
 	}
 }
 
-// TestTokensAreMadeWhileTheyAreRevoked: however a revocation and tokens that make tokens meet, none is left.
+// TestTokensAreMadeWhileTheyAreRevoked: when a token is revoked while it creates tokens, none of them stays valid.
 func TestTokensAreMadeWhileTheyAreRevoked(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {

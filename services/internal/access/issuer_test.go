@@ -92,7 +92,7 @@ func TestMintWithoutAKey(t *testing.T) {
 	assertReason(t, err, errorsv1.Reason_REASON_FAILED_PRECONDITION)
 }
 
-// TestForgedTokens changes one thing of a good token at a time.
+// TestForgedTokens changes one property of a valid token at a time.
 func TestForgedTokens(t *testing.T) {
 	s := newServer(t, openSQLite(t))
 	signer, err := s.issuer.signingKey(tenant.System(t.Context()))
@@ -281,8 +281,8 @@ func TestUnknownKeyIDsReadTheStoreOnceASecond(t *testing.T) {
 	}
 }
 
-// TestRevokedKeys: after a rotation that revokes, no node takes a token of an older key, although the public keys are
-// in the memory of each; what was minted since is good.
+// TestRevokedKeys: after a rotation with revoke, no node accepts a token of an older key, although each node has cached
+// its public key. Tokens that were minted since are valid.
 func TestRevokedKeys(t *testing.T) {
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		a := newServer(t, st)
@@ -325,7 +325,7 @@ func TestEnsureKeyAtOnceMakesOne(t *testing.T) {
 		var group sync.WaitGroup
 		for range 5 {
 			group.Go(func() {
-				// As if all nodes had found no key before the first one wrote its.
+				// As if all nodes had found no key before the first one wrote its key.
 				node := NewIssuer(st, s.issuer.key, testURL)
 				if err := node.makeFirstKey(tenant.System(context.Background())); err != nil {
 					t.Error(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// admitting changes whom the server takes in.
+// withSignIn changes the admission policy of the server.
 func (s *server) admitting(signIn SignIn) *server {
 	s.oidc.signIn = signIn
 	return s
@@ -34,7 +34,7 @@ func (s *server) invite(t *testing.T, deploymentID int64, email string) {
 	})
 }
 
-// The defect: every stranger whom the issuer knew became a member, and with the default role of a deployment an
+// Regression: every unknown user of the issuer became a member, and with the default role of a deployment an
 // administrator.
 func TestOIDCStrangersStayOutside(t *testing.T) {
 	t.Parallel()
@@ -80,7 +80,7 @@ func TestOIDCInvitedPeopleJoin(t *testing.T) {
 		assertReason(t, err, denied)
 		raw := idp.idToken(t, s.clock.now(), nil)
 		var group sync.WaitGroup
-		for range 8 { // the first requests of a browser
+		for range 8 { // the concurrent first requests of a browser
 			group.Go(func() {
 				if _, err := s.Authenticate(context.Background(), "Bearer "+raw); err != nil {
 					t.Error(err)
@@ -104,7 +104,7 @@ func TestOIDCInvitedPeopleJoin(t *testing.T) {
 	})
 }
 
-// The other defect: an issuer that vouched for the address of a local user got this user's account.
+// Regression: an issuer that verified the address of a local user got this user's account.
 func TestOIDCTakesOverNobody(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
@@ -136,7 +136,7 @@ func TestOIDCTakesOverNobody(t *testing.T) {
 		if rows != 0 {
 			t.Errorf("%d local users have an identity of the issuer", rows)
 		}
-		// A user of an earlier version, who has one, is known by it under every setting.
+		// A user of an earlier version who has an identity is found by it under every setting.
 		write(t, st, func(ctx context.Context, tx *ent.Tx) error {
 			return tx.User.UpdateOneID(local.ID).SetIssuer(idp.URL).SetSubject("alice-1").Exec(ctx)
 		})
@@ -239,7 +239,7 @@ func TestOIDCClaims(t *testing.T) {
 	})
 }
 
-// What an administrator gave is not for claims to change, and not to take away.
+// Claims neither change nor remove what an administrator gave.
 func TestOIDCClaimsLeaveInvitedPeopleAlone(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {

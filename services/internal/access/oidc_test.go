@@ -104,7 +104,7 @@ func (p *provider) sign(t *testing.T, method jwt.SigningMethod, key any, kid str
 	return raw
 }
 
-// withOIDC lets the server trust the issuer, too, and take in everybody whom it knows.
+// withOIDC makes the server also trust the issuer and admit all its users.
 func (s *server) withOIDC(t *testing.T, p *provider) *server {
 	t.Helper()
 	o, err := NewOIDC(s.st, OIDCOptions{Issuer: p.URL, Audience: testAudience, Client: http.DefaultClient, SignIn: SignIn{Admission: AdmitAny}, Log: slog.New(slog.DiscardHandler)})
@@ -141,7 +141,7 @@ func TestOIDCTakesInANewUser(t *testing.T) {
 		if got := st.Reader.User.Query().CountX(tenant.System(t.Context())); got != 2 {
 			t.Errorf("%d users, want the administrator and alice", got)
 		}
-		// The subject, not the address, is who she is.
+		// The subject identifies the user, not the address.
 		again := s.mustLogin(t, idp.idToken(t, s.clock.now(), map[string]any{"email": "other@acme.example"}))
 		if again.ID != p.ID {
 			t.Errorf("got user %d, want %d", again.ID, p.ID)
@@ -221,7 +221,7 @@ func TestOIDCOutageIsNotTheCallersFault(t *testing.T) {
 
 	idp.down.Store(false)
 	_, err := s.login(t, raw)
-	assertReason(t, err, errorsv1.Reason_REASON_UNAVAILABLE) // too early to ask again
+	assertReason(t, err, errorsv1.Reason_REASON_UNAVAILABLE) // too early for another fetch
 	s.clock.advance(fetchInterval)
 	s.mustLogin(t, raw)
 	if err := s.oidc.Check(t.Context()); err != nil {
@@ -230,7 +230,7 @@ func TestOIDCOutageIsNotTheCallersFault(t *testing.T) {
 
 	idp.down.Store(true)
 	s.clock.advance(2 * remoteKeysMaxAge)
-	s.mustLogin(t, idp.idToken(t, s.clock.now(), nil)) // the known keys serve on
+	s.mustLogin(t, idp.idToken(t, s.clock.now(), nil)) // the known keys stay in use
 }
 
 func TestOIDCRotation(t *testing.T) {
@@ -261,7 +261,7 @@ func TestOIDCWithdrawnKeyStopsVerifying(t *testing.T) {
 	s.mustLogin(t, old)
 	idp.rotate(t, "k2")
 	s.clock.advance(remoteKeysMaxAge)
-	_, _ = s.login(t, old) // starts the fetch in the background, and may or may not see its result
+	_, _ = s.login(t, old) // starts a background fetch, and may or may not see its result
 	<-s.oidc.keys.flight.DoChan("", s.oidc.keys.refresh)
 	p, err := s.login(t, old)
 	assertBadCredential(t, p, err)

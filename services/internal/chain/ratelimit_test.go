@@ -15,8 +15,7 @@ func token(id int64) *call {
 	return &call{principal: &access.Principal{Kind: access.KindToken, ID: id}, remote: "192.0.2.1"}
 }
 
-// In any stretch of time no credential gets more than the burst and what the rate gives; and who waits as long as he
-// was told gets in.
+// In any period a credential gets at most the burst plus the rate. A caller that waits as long as told gets in.
 func TestLimiterKeepsItsRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perSecond := rapid.Float64Range(0.1, 500).Draw(t, "rate")
@@ -38,7 +37,7 @@ func TestLimiterKeepsItsRate(t *testing.T) {
 			if wait > 0 && rapid.Bool().Draw(t, "obey") {
 				now = now.Add(wait)
 				again := l.take(token(1), now)
-				if again > time.Microsecond { // the rounding of the library; callers are told whole seconds
+				if again > time.Microsecond { // rounding in the library; callers get whole seconds
 					t.Fatalf("refused for %v after waiting %v as told", again, wait)
 				}
 				if again == 0 {
@@ -63,7 +62,7 @@ func TestLimiterSeparates(t *testing.T) {
 		{token(1), true}, {token(1), false}, {token(2), true},
 		{&call{principal: &access.Principal{Kind: access.KindUser, ID: 1}}, true}, // user 1 is not token 1
 		{address("192.0.2.1"), true}, {address("192.0.2.1"), false}, {address("192.0.2.2"), true},
-		// One household, one bucket.
+		// One household shares one bucket.
 		{address("2001:db8:1:2::1"), true}, {address("2001:db8:1:2:ffff::9"), false}, {address("2001:db8:1:3::1"), true},
 		{address("no address"), true},
 	} {
@@ -85,7 +84,7 @@ func TestLimiterOff(t *testing.T) {
 	}
 }
 
-// Callers without a credential cannot push out the buckets of those with one, however many addresses they have.
+// Unauthenticated callers cannot evict the buckets of authenticated ones, however many addresses they have.
 func TestLimiterIsBounded(t *testing.T) {
 	l, err := newLimiter(1, func() {})
 	if err != nil {

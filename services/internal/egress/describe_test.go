@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// TestDescribeTellsNoPortFromAnother compares what a tenant reads of everything that must look alike.
+// TestDescribeTellsNoPortFromAnother compares the texts for tenants in all cases that must look alike.
 func TestDescribeTellsNoPortFromAnother(t *testing.T) {
 	client := newGuard(t, loopback).Client(Limits{Timeout: 200 * time.Millisecond})
 	failure := func(url string) error {
@@ -56,7 +56,7 @@ func TestDescribeTellsNoPortFromAnother(t *testing.T) {
 	}
 }
 
-// TestDescribeTellsWhatHasShownItself: who has sent a certificate or a status is known to be there.
+// TestDescribeTellsWhatHasShownItself: a host that sent a certificate or a status is known to exist.
 func TestDescribeTellsWhatHasShownItself(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A part that does not close does not keep the process from ending, and is named.
+// A part that does not close does not keep the process from ending. The error names it.
 func TestCloseOfAPartThatHangs(t *testing.T) {
 	t.Parallel()
 	hangs := make(chan struct{})

@@ -2,7 +2,7 @@ package server
 
 import "testing"
 
-// ticks tells r what each tick allocates, in MiB, and returns the number of the ticks at which a rest was due.
+// ticks passes r the allocations of each tick in MiB, and returns the numbers of the ticks at which a release was due.
 func ticks(r *rest, allocated *uint64, mebibytes ...float64) []int {
 	var due []int
 	for i, n := range mebibytes {

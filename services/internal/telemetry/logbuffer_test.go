@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// disk collects what is written, and how often; err is what it answers.
+// disk collects what is written and counts the writes. err is the result of a write.
 type disk struct {
 	mu     sync.Mutex
 	text   bytes.Buffer
@@ -30,7 +30,7 @@ func (d *disk) Write(p []byte) (int, error) {
 	return d.text.Write(p)
 }
 
-// written are the messages in their order, and the number of writes.
+// written returns the messages in order, and the number of writes.
 func (d *disk) written() (messages string, writes int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -125,7 +125,7 @@ func TestLogBufferWritesWholeLines(t *testing.T) {
 	}
 }
 
-// A disk that was full for a while costs the lines of that while.
+// While a disk is full, only the lines of that time are lost.
 func TestLogBufferGoesOnAfterAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, lines, out := newBufferedLogger(t)
