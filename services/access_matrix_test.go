@@ -58,43 +58,43 @@ const (
 var matrix = map[optionsv1.Permission]map[string]verdict{
 	optionsv1.Permission_PERMISSION_PUBLIC: {
 		"none": pass, "garbage": pass, "expired": pass, "revoked": pass, "other tenant": pass, "agent scope only": pass,
-		"limited scopes": pass, "read-only": pass, "member": pass, "admin": pass, "jwt read-only": pass, "jwt admin": pass, "jwt stranger": pass,
+		"limited scopes": pass, "read-only": pass, "member": pass, "admin": pass, "jwt read-only": pass, "jwt admin": pass, "jwt outsider": pass,
 	},
 	optionsv1.Permission_PERMISSION_AUTHENTICATED: {
 		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": pass,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": pass, "member": pass, "admin": pass,
-		"jwt read-only": pass, "jwt admin": pass, "jwt stranger": pass,
+		"jwt read-only": pass, "jwt admin": pass, "jwt outsider": pass,
 	},
 	optionsv1.Permission_PERMISSION_READ: {
 		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": pass, "member": pass, "admin": pass,
-		"jwt read-only": pass, "jwt admin": pass, "jwt stranger": noDeployment,
+		"jwt read-only": pass, "jwt admin": pass, "jwt outsider": noDeployment,
 	},
 	optionsv1.Permission_PERMISSION_TRIAGE: {
 		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, triagers), "member": pass,
-		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, triagers), "jwt admin": pass, "jwt stranger": noDeployment,
+		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, triagers), "jwt admin": pass, "jwt outsider": noDeployment,
 	},
 	optionsv1.Permission_PERMISSION_UPLOAD: {
 		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, uploaders), "member": pass,
-		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, uploaders), "jwt admin": pass, "jwt stranger": noDeployment,
+		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, uploaders), "jwt admin": pass, "jwt outsider": noDeployment,
 	},
 	optionsv1.Permission_PERMISSION_MANAGE: {
 		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, admins),
 		"member": wrongRole(access.RoleMember, admins), "admin": pass,
-		"jwt read-only": wrongRole(access.RoleReadOnly, admins), "jwt admin": pass, "jwt stranger": noDeployment,
+		"jwt read-only": wrongRole(access.RoleReadOnly, admins), "jwt admin": pass, "jwt outsider": noDeployment,
 	},
 	optionsv1.Permission_PERMISSION_MANAGE_TEAMS: {
 		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, uploaders), "member": pass,
-		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, uploaders), "jwt admin": pass, "jwt stranger": noDeployment,
+		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, uploaders), "jwt admin": pass, "jwt outsider": noDeployment,
 	},
 	optionsv1.Permission_PERMISSION_JOIN: {
 		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": pass, "member": pass, "admin": pass,
-		"jwt read-only": pass, "jwt admin": pass, "jwt stranger": noDeployment,
+		"jwt read-only": pass, "jwt admin": pass, "jwt outsider": noDeployment,
 	},
 }
 
@@ -191,7 +191,7 @@ func matrixCredentials(t *testing.T, s *apitest.Server) map[string]string {
 		"admin":            s.Token,
 		"jwt read-only":    s.AddUser(t, s.Tenant, "reader@acme.test", access.RoleReadOnly),
 		"jwt admin":        s.AddUser(t, s.Tenant, "chief@acme.test", access.RoleAdmin),
-		"jwt stranger":     s.AddUser(t, s.Tenant, "stranger@acme.test", ""),
+		"jwt outsider":     s.AddUser(t, s.Tenant, "outsider@acme.test", ""),
 	}
 }
 

@@ -231,7 +231,7 @@ func readAnchors(cfg config.Config, trail *audit.Trail, known KnownAudit, only i
 		return nil, err
 	}
 	if !optional && len(out.of) == 0 && len(out.forged) == 0 {
-		return nil, fmt.Errorf("known anchors: %s has none, so that there is nothing to compare with", out.file)
+		return nil, fmt.Errorf("known anchors: %s has none, so there is nothing to compare with", out.file)
 	}
 	return out, nil
 }

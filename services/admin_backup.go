@@ -56,7 +56,7 @@ type RestoreReport struct {
 }
 
 // ErrPostgres means that a command supports SQLite only. The text names PostgreSQL's own tools.
-var ErrPostgres = errors.New("the database is PostgreSQL, which brings better tools")
+var ErrPostgres = errors.New("the database is PostgreSQL, which has its own tools")
 
 // Backup copies the SQLite database of a configuration into a new file while servers use it. The backup contains every
 // transaction that was committed before the call. It contains later transactions completely or not at all. It calls
@@ -115,10 +115,10 @@ func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progres
 	if err != nil || !whole && !req.AcceptBrokenAudit {
 		return report, err
 	}
-	op := operation{method: "restore", homes: ofAll, request: map[string]any{"file": req.File, "force": req.Force, "accept_broken_audit": req.AcceptBrokenAudit}}
+	op := operation{method: "restore", deployments: ofAll, request: map[string]any{"file": req.File, "force": req.Force, "accept_broken_audit": req.AcceptBrokenAudit}}
 	err = operate(ctx, staged, op, func(context.Context, *store.Store, *secret.Keyring) error { return nil })
 	// The operator may accept a trail that can no longer be written to.
-	accepted := !whole && (errors.Is(err, audit.ErrNoKey) || errors.Is(err, audit.ErrKey) || errors.Is(err, errNoHome))
+	accepted := !whole && (errors.Is(err, audit.ErrNoKey) || errors.Is(err, audit.ErrKey) || errors.Is(err, errNoDeployment))
 	if err != nil && !accepted {
 		return RestoreReport{}, fmt.Errorf("record the restore in the audit trail: %w", err)
 	}

@@ -28,7 +28,7 @@ type operation struct {
 	// request contains the command's arguments, without secrets.
 	request map[string]any
 	// deployments returns the deployments whose trails get an entry when the change itself names none.
-	homes func(ctx context.Context, st *store.Store) ([]int64, error)
+	deployments func(ctx context.Context, st *store.Store) ([]int64, error)
 }
 
 // operate runs a command that changes the store outside the server. All such commands must use it. The key must exist
@@ -36,12 +36,12 @@ type operation struct {
 // not. A successful command that changed nothing gets one, too.
 func operate(ctx context.Context, cfg config.Config, op operation, fn func(ctx context.Context, st *store.Store, keyring *secret.Keyring) error) error {
 	return apierr.Plain(withCurrent(ctx, cfg, func(st *store.Store) error {
-		homes, err := op.homes(ctx, st)
+		deployments, err := op.deployments(ctx, st)
 		if err != nil {
 			return err
 		}
-		if len(homes) == 0 {
-			return fmt.Errorf("the database %s has %w: start the server once with these settings (palisade serve)", st.Location(), errNoHome)
+		if len(deployments) == 0 {
+			return fmt.Errorf("the database %s has %w: start the server once with these settings (palisade serve)", st.Location(), errNoDeployment)
 		}
 		keyring, err := secret.OpenExisting(ctx, st, cfg.KeyPath())
 		if err != nil {
@@ -55,9 +55,9 @@ func operate(ctx context.Context, cfg config.Config, op operation, fn func(ctx c
 		if err != nil {
 			return err
 		}
-		call.Home = homes[0]
+		call.Home = deployments[0]
 		ctx, recorder := trail.Record(tenant.System(ctx), call)
-		st.Guard(func(ctx context.Context) error { recorder.Ensure(ctx, homes); return nil })
+		st.Guard(func(ctx context.Context) error { recorder.Ensure(ctx, deployments); return nil })
 		if err := fn(ctx, st, keyring); err != nil || recorder.Written() > 0 {
 			return err
 		}
@@ -66,7 +66,7 @@ func operate(ctx context.Context, cfg config.Config, op operation, fn func(ctx c
 }
 
 // errNoDeployment means that there is no audit trail for an entry.
-var errNoHome = errors.New("no deployment")
+var errNoDeployment = errors.New("no deployment")
 
 // call describes the command for its entries.
 func (op operation) call() (audit.Call, error) {
@@ -88,9 +88,9 @@ func operator() string {
 }
 
 // errReads is the error of a read-only command that tries to write.
-var errReads = errors.New("this command changes the database, and leaves no entry in the audit trail: it has to be run by operate")
+var errReads = errors.New("this command changes the database without an entry in the audit trail: it must use operate")
 
-// withStore runs fn, which only reads, on the open database, whose schema must be up to date.
+// withStore runs fn, which only reads, on the open database. Its schema must be up to date.
 func withStore(ctx context.Context, cfg config.Config, fn func(*store.Store) error) error {
 	return withCurrent(ctx, cfg, func(st *store.Store) error {
 		st.Guard(func(context.Context) error { return errReads })

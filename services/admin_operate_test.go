@@ -45,7 +45,7 @@ func TestCommandThatForgetsTheTrail(t *testing.T) {
 	if !errors.Is(err, errReads) || name() != before {
 		t.Errorf("a command that reads: %v, and the name is %q", err, name())
 	}
-	op := operation{method: "test.forgets", homes: ofAll, request: map[string]any{"what": "x"}}
+	op := operation{method: "test.forgets", deployments: ofAll, request: map[string]any{"what": "x"}}
 	err = operate(t.Context(), cfg, op, func(ctx context.Context, st *store.Store, _ *secret.Keyring) error { return writeOf(ctx, st) })
 	if err != nil || name() != "Changed" {
 		t.Fatalf("%v, and the name is %q", err, name())

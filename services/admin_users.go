@@ -51,7 +51,7 @@ func ListUsers(ctx context.Context, cfg config.Config, deployment string) ([]Use
 // LinkUser lets the user with this e-mail address sign in as a subject of the configured OpenID Connect issuer.
 func LinkUser(ctx context.Context, cfg config.Config, email, subject string) (User, error) {
 	if cfg.OIDCIssuer == "" {
-		return User{}, errors.New("oidc-issuer is not set: name the issuer that the subject is of (--oidc-issuer, as the server has it)")
+		return User{}, errors.New("oidc-issuer is not set: name the issuer of the subject (--oidc-issuer, as on the server)")
 	}
 	request := map[string]any{"email": email, "issuer": cfg.OIDCIssuer, "subject": subject}
 	return changeUser(ctx, cfg, "user.link", request, func(ctx context.Context, tx *ent.Tx, fallback int64) (*ent.User, error) {
@@ -70,7 +70,7 @@ func UnlinkUser(ctx context.Context, cfg config.Config, email string) (User, err
 // deployment gets the entry if the user has none.
 func changeUser(ctx context.Context, cfg config.Config, method string, request map[string]any, change func(context.Context, *ent.Tx, int64) (*ent.User, error)) (User, error) {
 	var changed User
-	op := operation{method: method, homes: ofSlug(cfg.Deployment), request: request}
+	op := operation{method: method, deployments: ofSlug(cfg.Deployment), request: request}
 	err := operate(ctx, cfg, op, func(ctx context.Context, st *store.Store, _ *secret.Keyring) error {
 		of, err := access.NewTokens(st).DeploymentBySlug(ctx, cfg.Deployment)
 		if err != nil {

@@ -113,7 +113,7 @@ func (w *anchorWorker) next(ctx context.Context, d *ent.Deployment) ([]byte, aud
 			return nil, last, err
 		}
 		if !held {
-			w.log.ErrorContext(ctx, "the audit trail was put back to an older state or replaced outside of Palisade (see: palisade audit verify)",
+			w.log.ErrorContext(ctx, "the audit trail was rolled back or replaced outside of Palisade (see: palisade audit verify)",
 				"deployment_id", d.ID, "known_sequence", last.Sequence)
 		}
 	}

@@ -71,7 +71,7 @@ func TestAnchorWorker(t *testing.T) {
 		execute("DELETE FROM audit_entries WHERE sequence = 2")
 		execute("DELETE FROM audit_heads")
 		execute("INSERT INTO audit_heads SELECT * FROM heads_before")
-		work(3, "put back to an older state")
+		work(3, "rolled back or replaced")
 		execute("UPDATE audit_heads SET sequence = 5")
 		work(3, "no anchor of an audit trail is exported")
 		w.to = "file:///nowhere/at/all"

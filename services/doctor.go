@@ -68,7 +68,7 @@ func checkData(cfg config.Config) Check {
 	info, err := os.Stat(cfg.Data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return passed(name, cfg.Data+" does not exist yet; the first start makes it")
+		return passed(name, cfg.Data+" does not exist yet; the first start creates it")
 	case err != nil:
 		return failed(name, err.Error(), "let the server's user reach the directory, or choose another with --data")
 	case !info.IsDir():
@@ -88,23 +88,23 @@ func checkData(cfg config.Config) Check {
 func checkStore(ctx context.Context, cfg config.Config) []Check {
 	const name = "database"
 	if absent(cfg) {
-		return []Check{passed(name, cfg.SQLitePath()+" does not exist yet; the first start makes it")}
+		return []Check{passed(name, cfg.SQLitePath()+" does not exist yet; the first start creates it")}
 	}
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	st, err := server.OpenStore(ctx, cfg)
 	if errors.Is(err, dbcopy.ErrUnfinished) {
-		return []Check{failed(name, err.Error(), "run the palisade migrate copy that was begun again: it goes on where it ended")}
+		return []Check{failed(name, err.Error(), "repeat the palisade migrate copy that was interrupted: it resumes")}
 	}
 	if errors.Is(err, store.ErrPooler) {
-		return []Check{failed(name, err.Error(), "say in --database that there is a pooler: ?default_query_exec_mode=cache_describe, and set for its role what docs/scale.md says")}
+		return []Check{failed(name, err.Error(), "the database is behind a pooler: add ?default_query_exec_mode=cache_describe to --database, and configure its role as docs/scale.md says")}
 	}
 	if err != nil {
 		return []Check{failed(name, err.Error(), "start the database, or correct --database (host, port, user, password, name)")}
 	}
 	defer func() { _ = st.Close() }() // nothing was written
 	if err := st.Ping(ctx); err != nil {
-		return []Check{failed(name, err.Error(), "look into the database's log; of a SQLite file, restore a backup")}
+		return []Check{failed(name, err.Error(), "check the database's log; of a SQLite file, restore a backup")}
 	}
 	checks := []Check{passed(name, st.Location()+" answers"), checkBuild(ctx, st), checkIntegrity(ctx, st), checkClock(ctx, st)}
 	schema, migrated := checkMigrations(ctx, st)
@@ -122,7 +122,7 @@ func checkBuild(ctx context.Context, st *store.Store) Check {
 	const name = "planner"
 	knows, err := st.KnowsFrequentValues(ctx)
 	if err != nil {
-		return failed(name, err.Error(), "look into the database's log")
+		return failed(name, err.Error(), "check the database's log")
 	}
 	if !knows {
 		return failed(name, store.WithoutBuildTag, store.WithBuildTag)
@@ -139,7 +139,7 @@ func checkIntegrity(ctx context.Context, st *store.Store) Check {
 		return failed(name, problem, "stop the server and restore a backup: palisade restore")
 	}
 	if ctx.Err() != nil {
-		return passed(name, "no corruption was found in the time that there is; a server looks through the whole database when it starts")
+		return passed(name, "no corruption was found before the timeout; a server checks the whole database when it starts")
 	}
 	return passed(name, "no corruption was found")
 }
@@ -148,7 +148,7 @@ func checkClock(ctx context.Context, st *store.Store) Check {
 	const name = "clock"
 	theirs, err := st.Clock(ctx)
 	if err != nil {
-		return failed(name, "the database does not tell its time: "+err.Error(), "look into the database's log")
+		return failed(name, "the clock of the database cannot be read: "+err.Error(), "check the database's log")
 	}
 	skew := time.Since(theirs).Round(time.Second)
 	if skew.Abs() > maxClockSkew {
@@ -163,7 +163,7 @@ func checkMigrations(ctx context.Context, st *store.Store) (_ Check, migrated bo
 	pending, total, err := pendingMigrations(ctx, st)
 	switch {
 	case err != nil:
-		return failed(name, err.Error(), "check the rights of the database user"), false
+		return failed(name, err.Error(), "check the permissions of the database user"), false
 	case pending == total:
 		return passed(name, "the database is empty; the first start fills it"), false
 	case pending > 0:
@@ -182,10 +182,10 @@ func checkKey(ctx context.Context, cfg config.Config, st *store.Store) Check {
 	)
 	row, err := st.Reader.Setting.Query().Where(setting.Name(settingKeyCheck)).Only(tenant.System(ctx))
 	if ent.IsNotFound(err) {
-		return passed(name, cfg.KeyPath()+": nothing is sealed yet; the first start makes the key")
+		return passed(name, cfg.KeyPath()+": nothing is sealed yet; the first start creates the key")
 	}
 	if err != nil {
-		return failed(name, err.Error(), "look into the database's log")
+		return failed(name, err.Error(), "check the database's log")
 	}
 	keyring, err := secret.Open(cfg.KeyPath(), false)
 	if err != nil {
@@ -229,7 +229,7 @@ func checkPorts(ctx context.Context, cfg config.Config) []Check {
 		case err == nil:
 			_ = listener.Close() // it was only a test
 			checks = append(checks, passed(name, port.address+" is free"))
-		case answers(ctx, cfg):
+		case isRunning(ctx, cfg):
 			checks = append(checks, passed(name, port.address+": the server runs"))
 		default:
 			checks = append(checks, failed(name, server.ListenError(port.key, port.address, err).Error(), "stop what listens there, or choose another address with --"+port.key))
@@ -238,8 +238,8 @@ func checkPorts(ctx context.Context, cfg config.Config) []Check {
 	return checks
 }
 
-// answers reports whether a server with this configuration is running, according to its metrics port.
-func answers(ctx context.Context, cfg config.Config) bool {
+// isRunning reports whether a server with this configuration is running, according to its metrics port.
+func isRunning(ctx context.Context, cfg config.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+cfg.Metrics+"/healthz", nil)

@@ -25,10 +25,10 @@ func checkSignIn(ctx context.Context, cfg config.Config, st *store.Store) []Chec
 	slugs, err := server.MakesAdmins(ctx, st)
 	switch {
 	case err != nil:
-		return []Check{failed(role, err.Error(), "look into the database's log")}
+		return []Check{failed(role, err.Error(), "check the database's log")}
 	case len(slugs) > 0:
 		checks = append(checks, failed(role, "everybody who joins through the issuer becomes an administrator of "+strings.Join(slugs, ", "),
-			"set defaultUserRole to ORG_ROLE_MEMBER (docs/sign-in.md) and look through the members who joined so far"))
+			"set defaultUserRole to ORG_ROLE_MEMBER (docs/sign-in.md) and review the members who have joined"))
 	default:
 		checks = append(checks, passed(role, "no deployment makes those who join administrators"))
 	}
@@ -39,7 +39,7 @@ func checkSignIn(ctx context.Context, cfg config.Config, st *store.Store) []Chec
 	absent, err := absentTeams(ctx, st, signIn.Claims.Teams())
 	switch {
 	case err != nil:
-		return append(checks, failed(teams, err.Error(), "look into the database's log"))
+		return append(checks, failed(teams, err.Error(), "check the database's log"))
 	case len(absent) > 0:
 		return append(checks, failed(teams, fmt.Sprintf("the first deployment has no team %s", strings.Join(absent, ", ")),
 			"create it, or correct --oidc-claim-map, which names teams by their slugs"))

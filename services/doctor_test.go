@@ -55,12 +55,12 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	if err := s.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := net.Listen("tcp", "127.0.0.1:0")
+	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = stranger.Close() }()
-	cfg.GRPC = stranger.Addr().String()
+	defer func() { _ = other.Close() }()
+	cfg.GRPC = other.Addr().String()
 	if err := os.Chmod(cfg.KeyPath(), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -24,13 +24,13 @@ func checkWrites(ctx context.Context, st *store.Store, current bool) Check {
 	if st.Postgres() {
 		r, err := readRights(ctx, st)
 		if err != nil {
-			return failed(writesCheck, err.Error(), "look into the database's log")
+			return failed(writesCheck, err.Error(), "check the database's log")
 		}
 		if problem, fix := r.problem(current); problem != "" {
 			return failed(writesCheck, problem, fix)
 		}
 		if !r.create {
-			create = "; it may not make tables: run palisade migrate up as another role"
+			create = "; it may not create tables: run palisade migrate up as another role"
 		}
 	}
 	if !current { // there may be no table yet
@@ -40,9 +40,9 @@ func checkWrites(ctx context.Context, st *store.Store, current bool) Check {
 	case err != nil && server.Refusal(err) != "":
 		return failed(writesCheck, err.Error(), writeFix(st, err))
 	case err != nil:
-		return passed(writesCheck, "changes are allowed, but others keep the database busy"+create)
+		return passed(writesCheck, "changes are allowed, but the database is busy"+create)
 	}
-	return passed(writesCheck, "a change was made, and taken back"+create)
+	return passed(writesCheck, "a change was made and rolled back"+create)
 }
 
 func writeFix(st *store.Store, err error) string {
@@ -52,7 +52,7 @@ func writeFix(st *store.Store, err error) string {
 	case apierr.Is(apierr.Map(err), apierr.ReasonOf(apierr.StorageFull(0, ""))):
 		return "make room where the database lies"
 	}
-	return "look into the database's log"
+	return "check the database's log"
 }
 
 // rights are the permissions of the PostgreSQL role.
@@ -80,7 +80,7 @@ func readRights(ctx context.Context, st *store.Store) (r rights, err error) {
 		err = r.readMissing(ctx, db)
 	}
 	if err != nil {
-		return rights{}, fmt.Errorf("ask for the rights of the role: %w", err)
+		return rights{}, fmt.Errorf("read the permissions of the role: %w", err)
 	}
 	return r, nil
 }
@@ -173,7 +173,7 @@ func (r *rights) problem(current bool) (problem, fix string) {
 		return "the role " + r.role + " may not use the sequences that number rows",
 			"as the owner of the tables, run: GRANT USAGE ON ALL SEQUENCES IN SCHEMA " + schema + " TO " + role
 	case !r.create && !current:
-		return "the role " + r.role + " may not make tables in the schema " + r.schema + ", which migrations need",
+		return "the role " + r.role + " may not create tables in the schema " + r.schema + ", which migrations need",
 			"as the owner of the schema, run: GRANT CREATE ON SCHEMA " + schema + " TO " + role + ", or run palisade migrate up as another role"
 	}
 	return "", ""

@@ -53,7 +53,7 @@ func TestDoctorOfARoleThatCannotWrite(t *testing.T) {
 		t.Errorf("the fix is %s", fix)
 	}
 	run(granted(fix))
-	if c := checkOf(t, cfg, writesCheck); !c.OK || !strings.Contains(c.Detail, "may not make tables") {
+	if c := checkOf(t, cfg, writesCheck); !c.OK || !strings.Contains(c.Detail, "may not create tables") {
 		t.Errorf("got %+v", c)
 	}
 	run("REVOKE USAGE ON SCHEMA public FROM PUBLIC")

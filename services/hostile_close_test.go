@@ -36,7 +36,7 @@ func TestAuditAnchorsAgainstHostileReceivers(t *testing.T) {
 				err := egresstest.Within(t, budget, func() error { return sendAnchors(t.Context(), to.String(), guard, lines) })
 				inBody := mode == egresstest.SlowBody || mode == egresstest.EndlessBody || mode == egresstest.Reset
 				if want := scheme != "syslog" && !inBody || mode == egresstest.Unread; want && err == nil {
-					t.Error("anchors that nobody took count as sent")
+					t.Error("anchors that no receiver accepted count as sent")
 				}
 				r.RequireClosed(t)
 			})

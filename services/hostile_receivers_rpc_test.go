@@ -14,15 +14,15 @@ import (
 	"github.com/palisade/palisade/services/internal/egress/egresstest"
 )
 
-// outward is an RPC that calls a host of the tenant's choice.
-type outward struct {
+// outboundRPC is an RPC that calls a host of the tenant's choice.
+type outboundRPC struct {
 	// prepare stores the URL to call, and returns method, path and body of the call.
 	prepare func(t *testing.T, s *apitest.Server, chief, url string) (method, path, body string)
 	// statuses are the HTTP statuses of a response about a failing host.
 	statuses []int
 }
 
-var outwardRPCs = map[string]outward{
+var outboundRPCs = map[string]outboundRPC{
 	"webhook rule": {testRule("CHANNEL_WEBHOOK", `"url":%q`), []int{200}},
 	"slack rule":   {testRule("CHANNEL_SLACK_WEBHOOK", `"url":%q`), []int{200}},
 	"s3 rule": {testRule("CHANNEL_S3", `"endpoint":%q,"bucket":"acme-findings","region":"eu-central-1","access_key_id":"PALISADETESTKEY","secret_access_key":"not-a-real-key"`),
@@ -85,7 +85,7 @@ func TestRPCsAgainstHostileReceivers(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s := apitest.Start(t, func(c *config.Config) { on(c); c.EgressAllow = "127.0.0.1" })
 		chief := s.AddUser(t, s.Tenant, "chief@acme.test", access.RoleAdmin)
-		for name, rpc := range outwardRPCs {
+		for name, rpc := range outboundRPCs {
 			for _, mode := range hanging {
 				t.Run(name+"/"+string(mode), func(t *testing.T) {
 					r := egresstest.Start(t, mode, egresstest.Options{})
@@ -127,7 +127,7 @@ func TestSignInAtAHostileIssuer(t *testing.T) {
 	}
 }
 
-// A server whose notifications go to hostile receivers stops in time.
+// A server with notifications to hostile receivers stops in time.
 func TestStopBesideHostileReceivers(t *testing.T) {
 	for _, mode := range []egresstest.Mode{egresstest.Upgrade, egresstest.Silent, egresstest.Unread, egresstest.SlowBody} {
 		t.Run(string(mode), func(t *testing.T) {

@@ -55,7 +55,7 @@ func TestListsOfRequestsAreLimited(t *testing.T) {
 		walk(rpc.descriptor.Input())
 	}
 	if lists < 100 {
-		t.Errorf("%d lists were found, want those of all requests", lists)
+		t.Errorf("%d lists were found, want the lists of all requests", lists)
 	}
 }
 
@@ -90,10 +90,10 @@ func TestHostileMessages(t *testing.T) {
 		code          codes.Code
 		text          string
 	}{
-		"gzip of a stranger":      {"", platformv1.MiscellaneousService_Ping_FullMethodName, unknown, true, codes.Unimplemented, "compressed"},
-		"large one of a stranger": {"", platformv1.MiscellaneousService_Ping_FullMethodName, unknown, false, codes.ResourceExhausted, "at most 65536 bytes"},
-		"too large for everybody": {s.Token, platformv1.MiscellaneousService_Ping_FullMethodName, bytes.Repeat(unknown, 2), true, codes.Unimplemented, ""},
-		"gzip of a known caller":  {s.Token, findingsv1.TriageService_BulkTriage_FullMethodName, bytes.Repeat(unknown, 2), true, codes.ResourceExhausted, "at most 16777216 bytes"},
+		"gzip of an unauthenticated caller":      {"", platformv1.MiscellaneousService_Ping_FullMethodName, unknown, true, codes.Unimplemented, "compressed"},
+		"large one of an unauthenticated caller": {"", platformv1.MiscellaneousService_Ping_FullMethodName, unknown, false, codes.ResourceExhausted, "at most 65536 bytes"},
+		"too large for every caller":             {s.Token, platformv1.MiscellaneousService_Ping_FullMethodName, bytes.Repeat(unknown, 2), true, codes.Unimplemented, ""},
+		"gzip of a known caller":                 {s.Token, findingsv1.TriageService_BulkTriage_FullMethodName, bytes.Repeat(unknown, 2), true, codes.ResourceExhausted, "at most 16777216 bytes"},
 		"many empty messages": {s.Token, policiesv1.PoliciesV2Service_ApplyRemediationPolicies_FullMethodName,
 			append(protowire.AppendVarint(deployment, uint64(s.DeploymentID)), protowire.AppendBytes(bundle, empties)...), false, codes.InvalidArgument,
 			"bundle.policies must have at most 200 items, got 1048576"},

@@ -67,7 +67,7 @@ func TestImportsRunOneWay(t *testing.T) {
 				t.Errorf("%s imports services, which is above it", pkg)
 			case !ours || !domains[to] || from == to || pkg == ".":
 			case !domains[from]:
-				t.Errorf("%s imports %s: what is below domains knows none", pkg, target)
+				t.Errorf("%s imports %s: packages below the domains must not import a domain", pkg, target)
 			case !inside:
 				t.Errorf("%s imports the root of the domain %s: move what it needs to a package of its own, or hand it over in server.Deps", pkg, to)
 			default:

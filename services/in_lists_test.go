@@ -18,7 +18,7 @@ import (
 var shortLists = map[string]map[string]string{
 	"ai/tasks.go":                       {"CreateBulk(rows)": "of a part"},
 	"deployments/deployment.go":         {"ScmTypeIn(githubTypes)": "a constant"},
-	"deployments/onboarding_tasks.go":   {"UserIDIn(users)": "nobody and the caller", "IssueTypeIn(issueTypes)": "constants"},
+	"deployments/onboarding_tasks.go":   {"UserIDIn(users)": "no user and the caller", "IssueTypeIn(issueTypes)": "constants"},
 	"findings/identity_changes_rows.go": {"CreateBulk(rows)": "of a part", "CreateBulk(events)": "of a part"},
 	"internal/access/usage.go":          {"IDIn(batch)": "of a batch"},
 	"policies/policies_v2.go":           {"CreateBulk(writes)": "a bundle has at most 200"},

@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// sharedQueues are the queues in which jobs of deployments wait for each other, each with a job kind. The jobs refer to
+// sharedQueues are the queues where jobs of deployments wait for each other, each with a job kind. The jobs refer to
 // missing rows, so each ends at once. %d is the deployment, and # a different number for each job.
 var sharedQueues = map[string]struct{ kind, args string }{
 	"default":    {"scm_sync", `{"deployment_id": %d, "config_id": 9#, "debug": false}`},

@@ -98,7 +98,7 @@ func (f *filling) fillList(message *dynamicpb.Message, path []protoreflect.Field
 		case protoreflect.EnumKind:
 			list.Append(protoreflect.ValueOfEnum(field.Enum().Values().Get(i % field.Enum().Values().Len()).Number()))
 		default:
-			list.Append(f.value1(list.NewElement, field, int64(i)))
+			list.Append(f.elementValue(list.NewElement, field, int64(i)))
 		}
 	}
 	return n

@@ -51,7 +51,7 @@ func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement api
 		if strings.Contains(plan, "CO-ROUTINE "+scan[1]+"\n") {
 			continue // an earlier result
 		}
-		if table := tables[scan[1]]; table != "" && !wholly(what, table) {
+		if table := tables[scan[1]]; table != "" && !mayScan(what, table) {
 			t.Errorf("%s: all of %s is read:\n%s\n%s", what, table, statement.Text, plan)
 		}
 	}
@@ -64,7 +64,7 @@ func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement api
 		}
 	}
 	_, condition, _ := strings.Cut(statement.Text, " WHERE ")
-	if !strings.Contains(condition, "deployment_id") && !readAgain.MatchString(statement.Text) && !ofServer(tables) && !bounded(what, "everybody's") {
+	if !strings.Contains(condition, "deployment_id") && !readAgain.MatchString(statement.Text) && !withoutTenantTables(tables) && !bounded(what, "everybody's") {
 		t.Errorf("%s: no deployment is named:\n%s", what, statement.Text)
 	}
 }
@@ -73,7 +73,7 @@ func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement api
 // Queries qualify each column with its table.
 var readAgain = regexp.MustCompile("FROM [`\"]\\w+[`\"] WHERE [`\"]id[`\"] = (?:\\?|\\$1)$")
 
-// byHand are the tables whose rows people or an import of rules create: sorting a tenant's rows is cheap. All other
+// byHand are the tables that people or an import of rules fill: sorting a tenant's rows is cheap. All other
 // tables grow with every scan, event or run.
 var byHand = []string{
 	"ai_memories", "deployments", "identity_changes", "invitations", "memberships", "notification_rules", "notification_webhooks", "package_manager_configs",
@@ -84,15 +84,15 @@ var byHand = []string{
 // accepted are permitted sorts and reads of more than one deployment, with the reason.
 var accepted = []struct{ rpc, table, why string }{
 	{"FindingIdentityService/ExplainMatch", "findings", "the findings of one identity, one a ref"},
-	{"MalwareFirewallService/CheckPackageInstalls", "advisories", "those of the packages that are asked about"},
-	{"MalwareFirewallService/CheckPackageInstalls", "advisory_packages", "those of the packages that are asked about"},
+	{"MalwareFirewallService/CheckPackageInstalls", "advisories", "the packages in the request"},
+	{"MalwareFirewallService/CheckPackageInstalls", "advisory_packages", "the packages in the request"},
 	{"MalwareFirewallService/ListAdvisories", "advisories", "the rows of one page, chosen by id before"},
 	{"MalwareFirewallReportsService/", "install_checks", "what is sorted are groups; what they count is a range of an index"},
-	{"NotificationsService/MarkNotificationsAsSeen", "notifications", "those of one request"},
+	{"NotificationsService/MarkNotificationsAsSeen", "notifications", "the rows of one request"},
 	{"ReportsService/", "findings", "the first report of a deployment reads all that it has, once, and keeps it"},
 	{"ReportsService/", "everybody's", "the highest id of all, from the primary key"},
-	{"TokenRequestsService/PickUpToken", "everybody's", "the key that it brings says whose the request is"},
-	{"WorkflowTasksService/ClaimWorkflowTask", "workflow_attempts", "those that wait for a worker: at most 200 of a run"},
+	{"TokenRequestsService/PickUpToken", "everybody's", "the key in the request identifies the deployment"},
+	{"WorkflowTasksService/ClaimWorkflowTask", "workflow_attempts", "tasks that wait for a worker: at most 200 of a run"},
 }
 
 func bounded(what, table string) bool {
@@ -123,14 +123,14 @@ func explain(t *testing.T, s *apitest.Server, statement apitest.Statement) strin
 // firstFound matches statements that ask whether a row exists, or a second one.
 var firstFound = regexp.MustCompile(`LIMIT [12]$|EXISTS \(SELECT 1 FROM teams`)
 
-// wholly reports that a plan may scan a whole table, because it has few rows.
-func wholly(what, table string) bool {
+// mayScan reports that a plan may scan a whole table, because it has few rows.
+func mayScan(what, table string) bool {
 	return slices.Contains([]string{"audit_heads", "deployments", "signing_keys", "workflows"}, table) || bounded(what, table)
 }
 
-// ofServer reports that none of the tables belongs to a tenant. Look-ups of credentials count too, because their result
-// names the tenant.
-func ofServer(tables map[string]string) bool {
+// withoutTenantTables reports that none of the tables belongs to a tenant. Look-ups of credentials count too, because
+// their result names the tenant.
+func withoutTenantTables(tables map[string]string) bool {
 	for table := range maps.Values(tables) {
 		if !slices.Contains([]string{"deployments", "settings", "signing_keys", "users"}, table) {
 			return false

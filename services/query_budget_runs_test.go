@@ -135,7 +135,7 @@ func (f *flows) issues(t *testing.T) {
 	_, task = begin("")
 	task.spendComplete(t, "issues are gone")
 	if n := f.server.Store.Reader.AgenticIssue.Query().Where(agenticissue.DetectionState("not_detected")).CountX(f.inside(t)); n != int(f.rows) {
-		t.Errorf("%d issues are gone, want %d", n, f.rows)
+		t.Errorf("%d issues are no longer found, want %d", n, f.rows)
 	}
 	id, _ := begin(found)
 	f.spend(t, workflowsv1.WorkflowRunsService_CancelWorkflowJob_FullMethodName, "with issues", http.MethodPost,

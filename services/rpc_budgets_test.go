@@ -31,7 +31,7 @@ var budgets = map[string]budget{
 	// Each of its tasks is done when a row exists, in different tables.
 	"/palisade.deployments.v1.ChecklistService/GetChecklistStatus": {12, 0, codes.OK},
 	"/palisade.deployments.v1.ChecklistService/InviteMembers":      {6, 4, codes.OK},
-	// The response is that of GetChecklistStatus.
+	// The response is the same as of GetChecklistStatus.
 	"/palisade.deployments.v1.ChecklistService/PatchChecklist":                           {14, 3, codes.OK},
 	"/palisade.deployments.v1.DeploymentProductsService/GetDeploymentAdminProductConfig": {1, 0, codes.OK},
 	"/palisade.deployments.v1.DeploymentProductsService/GetDeploymentProductConfig":      {2, 0, codes.OK},

@@ -183,15 +183,15 @@ func (f *filling) set(message protoreflect.Message, d protoreflect.FieldDescript
 			rows = f.rows
 		}
 		for i := range rows {
-			list.Append(f.value1(list.NewElement, d, i))
+			list.Append(f.elementValue(list.NewElement, d, i))
 		}
 	default:
-		message.Set(d, f.value1(func() protoreflect.Value { return message.NewField(d) }, d, 0))
+		message.Set(d, f.elementValue(func() protoreflect.Value { return message.NewField(d) }, d, 0))
 	}
 }
 
-// value1 is a value of a field, or of one item, for row i.
-func (f *filling) value1(empty func() protoreflect.Value, d protoreflect.FieldDescriptor, i int64) protoreflect.Value {
+// elementValue is a value of a field, or of one item, for row i.
+func (f *filling) elementValue(empty func() protoreflect.Value, d protoreflect.FieldDescriptor, i int64) protoreflect.Value {
 	row := f.base + 1 + i
 	switch d.Kind() {
 	case protoreflect.Int64Kind, protoreflect.Uint64Kind:

@@ -66,7 +66,7 @@ func TestSignIn(t *testing.T) {
 		alice := idToken(map[string]any{"sub": "alice-1", "email": "Alice@acme.test"})
 		body := s.Body(t, alice, http.MethodGet, list, "", http.StatusForbidden)
 		if !strings.Contains(body, "ask an administrator to invite alice@acme.test") {
-			t.Errorf("a stranger reads %s", body)
+			t.Errorf("an unknown user reads %s", body)
 		}
 		_, err := deploymentsv1.NewDeploymentServiceClient(s.Conn).GetDeployment(s.Context(t, alice), &deploymentsv1.GetDeploymentRequest{DeploymentId: s.DeploymentID})
 		if status.Code(err) != codes.PermissionDenied {
@@ -117,7 +117,7 @@ func TestSignInByClaimAndDomain(t *testing.T) {
 				c.adjust(cfg)
 			})
 			s.Body(t, s.Token, http.MethodPost, fmt.Sprintf("/api/permissions/v2/deployments/%d/teams", s.DeploymentID), `{"team":{"name":"Web Team"}}`, http.StatusOK)
-			c.bad["sub"], c.good["sub"] = "stranger", "member"
+			c.bad["sub"], c.good["sub"] = "unknown", "member"
 			s.Body(t, idToken(c.bad), http.MethodGet, "/api/v1/deployments", "", http.StatusForbidden)
 			s.Body(t, idToken(c.good), http.MethodGet, "/api/v1/deployments", "", http.StatusOK)
 			users, err := services.ListUsers(t.Context(), s.Config, s.Slug)
@@ -147,7 +147,7 @@ func checkLinking(t *testing.T, s *apitest.Server, first, second string) {
 	link("nobody@acme.test", "alice-2", "not found")
 	link("alice@acme.test", "", "subject must have")
 	s.AddUser(t, s.Tenant, "local@acme.test", "ORG_ROLE_READONLY")
-	link("local@acme.test", "alice-1", "is user alice@acme.test")
+	link("local@acme.test", "alice-1", "belongs to user alice@acme.test")
 	if _, err := services.UnlinkUser(ctx, cfg, "alice@acme.test"); err != nil {
 		t.Fatal(err)
 	}

@@ -127,7 +127,7 @@ func (c *Config) loadFile(path string) (problems []string) {
 	for _, key := range sortedKeys(raw) {
 		f, known := fields[key]
 		if !known {
-			problems = append(problems, fmt.Sprintf("%s in %s is no known key; the nearest is %s", key, path, nearest(key, sortedKeys(fields))))
+			problems = append(problems, fmt.Sprintf("%s in %s is not a known key; the nearest is %s", key, path, nearest(key, sortedKeys(fields))))
 			continue
 		}
 		switch value := raw[key].(type) {
@@ -152,7 +152,7 @@ func (c *Config) loadEnv(env map[string]string) (problems []string) {
 		case !known && slices.Contains(clientEnv, name):
 		case !known && serviceLinkEnv.MatchString(name):
 		case !known:
-			problems = append(problems, fmt.Sprintf("%s is no known environment variable; the nearest is %s", name, nearest(name, names)))
+			problems = append(problems, fmt.Sprintf("%s is not a known environment variable; the nearest is %s", name, nearest(name, names)))
 		case env[name] == "":
 		default:
 			if err := c.set(f, env[name]); err != nil {

@@ -28,17 +28,17 @@ func (c Config) roleNames() []string {
 func (c Config) Has(role string) bool { return slices.Contains(c.roleNames(), role) }
 
 func (c Config) validateRoles(p *problemList) {
-	const want = "want api, worker or both, separated by a comma: api serves requests, worker does background jobs"
+	const want = "want api, worker or both, separated by a comma: api serves requests, worker runs background jobs"
 	if strings.Trim(c.Roles, ", ") == "" {
-		p.add("roles", "names no role, and such a node would do nothing; %s", want)
+		p.add("roles", "names no role, so the node would do nothing; %s", want)
 		return
 	}
 	for _, name := range c.roleNames() {
 		switch {
 		case name == "":
-			p.add("roles", "got %q, in which a name between commas is missing; %s", c.Roles, want)
+			p.add("roles", "got %q, which has an empty name between commas; %s", c.Roles, want)
 		case !slices.Contains(roles, name):
-			p.add("roles", "got %q, which is no role; %s", name, want)
+			p.add("roles", "got %q, which is not a role; %s", name, want)
 		}
 	}
 }

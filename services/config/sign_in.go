@@ -37,7 +37,7 @@ func (c Config) validateSignIn(p *problemList) {
 		case s.value == "" && mode == s.of:
 			p.add(s.key, "is empty, but oidc-membership is %s, which needs it", mode)
 		case s.value != "" && mode != s.of:
-			p.add(s.key, "is set, but oidc-membership is %s, which does not read it: set oidc-membership to %s, or remove it", mode, s.of)
+			p.add(s.key, "is set, but oidc-membership is %s, which does not use it: set oidc-membership to %s, or remove it", mode, s.of)
 		}
 	}
 	if mode == access.AdmitDomain && c.OIDCDomains != "" {

@@ -63,7 +63,7 @@ func (c Config) validateAddresses(p *problemList) {
 		}
 		if a.key != "metrics" && c.TLSCert == "" && !c.BehindProxy && !isLoopback(host) {
 			p.add(a.key, "%s is reachable from other machines, and tokens would cross the network in plain text. "+
-				"Set tls-cert and tls-key; or behind-tls-proxy when a proxy in front ends TLS; or listen on 127.0.0.1", a.value)
+				"Set tls-cert and tls-key; or behind-tls-proxy when a proxy in front terminates TLS; or listen on 127.0.0.1", a.value)
 		}
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
@@ -113,7 +113,7 @@ func validateDatabase(p *problemList, key, text, instead string) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		p.add(key, "is no URL; want postgres://user:password@host:5432/name, with special characters of the password percent-encoded")
+		p.add(key, "is not a URL; want postgres://user:password@host:5432/name, with special characters of the password percent-encoded")
 	case u.Scheme != "postgres" && u.Scheme != "postgresql":
 		p.add(key, "got a URL of scheme %q, want postgres://user:password@host:5432/name, %s", u.Scheme, instead)
 	case strings.Trim(u.Path, "/") == "" && u.Query().Get("dbname") == "":
@@ -123,7 +123,7 @@ func validateDatabase(p *problemList, key, text, instead string) {
 
 func (c Config) validateIdentity(p *problemList) {
 	if (c.OIDCIssuer == "") != (c.OIDCAudience == "") {
-		p.add("oidc-issuer, oidc-audience", "only one of the two is set; without the audience, tokens that the issuer made for other services would be accepted")
+		p.add("oidc-issuer, oidc-audience", "only one of the two is set; without the audience, tokens that the issuer issued for other services would be accepted")
 	}
 	if c.OIDCIssuer != "" {
 		if problem := checkURL(c.OIDCIssuer, false); problem != "" {
@@ -138,7 +138,7 @@ func (c Config) validateOutgoing(p *problemList) {
 		p.add("egress-allow", "%v", err)
 	}
 	if (c.SMTP == "") != (c.SMTPFrom == "") {
-		p.add("smtp, smtp-from", "only one of the two is set; e-mail needs a server and an address that it is sent from")
+		p.add("smtp, smtp-from", "only one of the two is set; e-mail needs a server and a sender address")
 	}
 	if c.SMTP != "" {
 		if err := mailserver.CheckSMTP(c.SMTP); err != nil {
@@ -183,8 +183,8 @@ func (c Config) validateLimits(p *problemList) {
 			p.add(s.key, "got %v, want %v to %v", s.value, s.least, s.max)
 		}
 	}
-	if least := max(4*c.MaxBody, leastReceiveMemory); c.ReceiveMemory != 0 && c.ReceiveMemory < least {
-		p.add("receive-memory", "got %v, want %v or more: four times max-body, at least %v", c.ReceiveMemory, least, leastReceiveMemory)
+	if least := max(4*c.MaxBody, minReceiveMemory); c.ReceiveMemory != 0 && c.ReceiveMemory < least {
+		p.add("receive-memory", "got %v, want %v or more: four times max-body, at least %v", c.ReceiveMemory, least, minReceiveMemory)
 	}
 	if c.MaxStreams < 1 || c.MaxStreams > 1_000_000 {
 		p.add("max-streams", "got %d, want 1 to 1000000", c.MaxStreams)

@@ -11,11 +11,11 @@ import (
 func (c Config) validateAI(p *problemList) {
 	switch {
 	case c.AIURL == "" && c.AIModel != "":
-		p.add("ai-url, ai-model", "only ai-model is set; set ai-url to the API that serves it, or neither to ask no model")
+		p.add("ai-url, ai-model", "only ai-model is set; set ai-url to the API that serves it, or neither to use no model")
 	case c.AIURL == "" && c.AIKey != "":
-		p.add("ai-url, ai-key", "only ai-key is set; set ai-url and ai-model too, or none of them to ask no model")
+		p.add("ai-url, ai-key", "only ai-key is set; set ai-url and ai-model too, or none of them to use no model")
 	case c.AIURL != "" && c.AIModel == "":
-		p.add("ai-url, ai-model", "only ai-url is set; set ai-model to the name of a model that it serves, or neither to ask no model")
+		p.add("ai-url, ai-model", "only ai-url is set; set ai-model to the name of a model that it serves, or neither to use no model")
 	}
 	if c.AIURL != "" {
 		c.validateAIURL(p)
@@ -28,7 +28,7 @@ func (c Config) validateAI(p *problemList) {
 		value float64
 	}{{"ai-input-price", c.AIInputPrice}, {"ai-output-price", c.AIOutputPrice}} {
 		if !(price.value >= 0 && price.value <= maxPrice) { // also refuses NaN
-			p.add(price.key, "got %v, want 0 (not reckoned) to %d US dollars for a million tokens", price.value, maxPrice)
+			p.add(price.key, "got %v, want 0 (not counted) to %d US dollars for a million tokens", price.value, maxPrice)
 		}
 	}
 	if c.AIMonthlyRuns < 0 {

@@ -9,12 +9,12 @@ import (
 )
 
 // minAnchorInterval is the shortest time between two anchors.
-const leastAnchor = 10 * time.Second
+const minAnchorInterval = 10 * time.Second
 
 // validateAuditAnchor checks the destination of anchors.
 func (c Config) validateAuditAnchor(p *problemList) {
-	if c.AuditAnchorEvery < leastAnchor {
-		p.add("audit-anchor-every", "got %v, want %v or more", c.AuditAnchorEvery, leastAnchor)
+	if c.AuditAnchorEvery < minAnchorInterval {
+		p.add("audit-anchor-every", "got %v, want %v or more", c.AuditAnchorEvery, minAnchorInterval)
 	}
 	if c.AuditAnchor == "" {
 		return
@@ -22,7 +22,7 @@ func (c Config) validateAuditAnchor(p *problemList) {
 	const want = "want file:///path, syslog://host:514, syslog+udp://host:514 or an https:// URL"
 	u, err := url.Parse(c.AuditAnchor)
 	if err != nil {
-		p.add("audit-anchor", "is no URL; %s", want)
+		p.add("audit-anchor", "is not a URL; %s", want)
 		return
 	}
 	switch u.Scheme {

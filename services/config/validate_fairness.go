@@ -17,17 +17,17 @@ func (c Config) validateFairness(p *problemList) {
 		p.add("uploads", "got %d, want 0 (one for each processor, at least two) or more", c.Uploads)
 	}
 	if c.UploadsPerDeployment < 0 || c.Uploads > 0 && c.UploadsPerDeployment > c.Uploads {
-		p.add("uploads-per-deployment", "got %d, want 0 (as many as turns allow) to the value of uploads", c.UploadsPerDeployment)
+		p.add("uploads-per-deployment", "got %d, want 0 (fair sharing) to the value of uploads", c.UploadsPerDeployment)
 	}
 	if c.UploadQueue < 0 {
-		p.add("upload-queue", "got %d, want 0 (nobody waits) or more", c.UploadQueue)
+		p.add("upload-queue", "got %d, want 0 (no queue) or more", c.UploadQueue)
 	}
 	if c.WorkflowMaxTasks < 1 || c.WorkflowMaxTasks > 1_000_000 {
 		p.add("workflow-max-tasks", "got %d, want 1 to 1000000", c.WorkflowMaxTasks)
 	}
 	c.validateSpool(p)
 	if c.UploadMinRate < 0 || c.UploadMinRate > 1<<30 {
-		p.add("upload-min-rate", "got %v, want 0 (any rate) to 1GiB a second", c.UploadMinRate)
+		p.add("upload-min-rate", "got %v, want 0 (no minimum) to 1GiB a second", c.UploadMinRate)
 	}
 	if c.UploadMinRateWindow < time.Millisecond {
 		p.add("upload-min-rate-window", "got %v, want 1ms or more", c.UploadMinRateWindow)
@@ -48,7 +48,7 @@ func (c Config) validateSpool(p *problemList) {
 		p.add("spool-quota-deployment", "got %v, want at most spool-quota (%v)", deployment, node)
 	}
 	if c.DiskReserve < 0 {
-		p.add("disk-reserve", "got %v, want 0 (nothing is kept free) or more", c.DiskReserve)
+		p.add("disk-reserve", "got %v, want 0 (no reserve) or more", c.DiskReserve)
 	}
 }
 

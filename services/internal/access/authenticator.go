@@ -38,8 +38,8 @@ func (a *Authenticator) Close(ctx context.Context) error { return a.usage.close(
 // Authenticate verifies the value of an Authorization header.
 //
 // Errors: UNAUTHENTICATED, with the same text for malformed, unknown, expired and revoked credentials;
-// PERMISSION_DENIED for a valid ID token whose user may not become a member; UNAVAILABLE while the keys of the OpenID
-// Connect issuer cannot be fetched. Any other error comes from the store.
+// PERMISSION_DENIED for a valid ID token of a user who may not become a member; UNAVAILABLE while the keys of the
+// OpenID Connect issuer cannot be fetched. Any other error comes from the store.
 func (a *Authenticator) Authenticate(ctx context.Context, header string) (*Principal, error) {
 	if header == "" {
 		return nil, errNoCredential()

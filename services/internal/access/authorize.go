@@ -84,7 +84,7 @@ func Authorize(rule *optionsv1.MethodRule, p *Principal, grant *Grant) error {
 }
 
 // tokenReaches applies the scopes of an API token. The Web API scope without limited scopes allows every RPC. Any other
-// scope allows exactly the RPCs whose rules name it.
+// scope allows exactly the RPCs with rules that name it.
 func tokenReaches(p *Principal, rule *optionsv1.MethodRule) bool {
 	if reachesAll(p) {
 		return true

@@ -75,7 +75,7 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
-// TestAuthorizeScopes: a scope permits the RPCs whose rules name it, to the roles of these rules, and nothing else.
+// TestAuthorizeScopes: a scope permits the RPCs with rules that name it, to the roles of these rules, and nothing else.
 func TestAuthorizeScopes(t *testing.T) {
 	for named, scope := range ruleScopes {
 		for _, has := range Scopes {

@@ -18,7 +18,7 @@ import (
 
 // maxTokenDepth is the longest chain of tokens that create each other. It limits the number of statements of a
 // revocation.
-const maxDescent = 8
+const maxTokenDepth = 8
 
 // Revoke revokes a token and all its descendants. Every node refuses requests that start after Revoke returns. A
 // revoked token keeps its time of revocation. Errors: NOT_FOUND for a token that the deployment does not have.
@@ -82,7 +82,7 @@ func (t *Tokens) RevokeAll(ctx context.Context, tx *ent.Tx, rows []*ent.Token) (
 func (t *Tokens) withinToken(ctx context.Context, tx *ent.Tx, caller *Principal, spec TokenSpec) error {
 	for _, scope := range spec.Scopes {
 		if !reachesAll(caller) && !slices.Contains(caller.Scopes, scope) {
-			return apierr.PermissionDenied("scopes must be among those of the token that makes the call, %s, got %s", joinWords(caller.Scopes), scope)
+			return apierr.PermissionDenied("scopes must be scopes of the calling token, %s, got %s", joinWords(caller.Scopes), scope)
 		}
 	}
 	own, err := t.Lock(ctx, tx, token.ID(caller.ID))
@@ -93,13 +93,13 @@ func (t *Tokens) withinToken(ctx context.Context, tx *ent.Tx, caller *Principal,
 		return errBadCredential() // revoked since the request began
 	}
 	if end := own[0].ExpiresAt; end != nil && (spec.ExpiresAt.IsZero() || store.Micros(spec.ExpiresAt) > *end) {
-		return apierr.PermissionDenied("expiresAt must not be after the end of the token that makes the call, %s",
+		return apierr.PermissionDenied("expiresAt must not be after the expiry of the calling token, %s",
 			store.Time(*end).Format(time.RFC3339))
 	}
 	for made, parent := 1, own[0].ParentID; ; made++ {
 		switch {
-		case made == maxDescent:
-			return apierr.FailedPrecondition("the token that makes the call is the last of %d that were made one by the other: use one that is nearer to the first", maxDescent)
+		case made == maxTokenDepth:
+			return apierr.FailedPrecondition("the calling token is the last in a chain of %d tokens that created each other, which is the limit: use a token nearer to the first", maxTokenDepth)
 		case parent == nil:
 			return nil
 		}

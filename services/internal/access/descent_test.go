@@ -57,7 +57,7 @@ func TestDescendantsDieWithTheirParent(t *testing.T) {
 		son := s.mustChild(t, rootValue, "son")
 		grandson := s.mustChild(t, son, "grandson")
 		daughter := s.mustChild(t, rootValue, "daughter")
-		stranger := s.mustChild(t, s.first.TokenValue, "stranger")
+		unrelated := s.mustChild(t, s.first.TokenValue, "unrelated")
 		if rootRow.ParentID != nil || *s.byName(t, "grandson").ParentID != s.byName(t, "son").ID {
 			t.Fatal("the parents are wrong")
 		}
@@ -66,7 +66,7 @@ func TestDescendantsDieWithTheirParent(t *testing.T) {
 		if err := s.tokens.Revoke(t.Context(), deployment, s.byName(t, "son").ID); err != nil {
 			t.Fatal(err)
 		}
-		for value, alive := range map[string]bool{rootValue: true, daughter: true, stranger: true, son: false, grandson: false} {
+		for value, alive := range map[string]bool{rootValue: true, daughter: true, unrelated: true, son: false, grandson: false} {
 			for _, node := range []*server{s, other} {
 				if _, err := node.login(t, value); (err == nil) != alive {
 					t.Errorf("after the first revocation: %v, want alive: %t", err, alive)
@@ -81,7 +81,7 @@ func TestDescendantsDieWithTheirParent(t *testing.T) {
 		if now := s.byName(t, "grandson").RevokedAt; *now != *ended {
 			t.Error("a token that was revoked already has another time")
 		}
-		for value, alive := range map[string]bool{rootValue: false, daughter: false, stranger: true} {
+		for value, alive := range map[string]bool{rootValue: false, daughter: false, unrelated: true} {
 			if _, err := other.login(t, value); (err == nil) != alive {
 				t.Errorf("after the second: %v, want alive: %t", err, alive)
 			}
@@ -90,11 +90,11 @@ func TestDescendantsDieWithTheirParent(t *testing.T) {
 }
 
 // TestTokenDepthIsLimited: chains of tokens end, so that revoking the first takes few statements.
-func TestDescentIsBounded(t *testing.T) {
+func TestTokenDepthIsLimited(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, openSQLite(t))
 	value := s.first.TokenValue
-	for i := range maxDescent - 1 {
+	for i := range maxTokenDepth - 1 {
 		value = s.mustChild(t, value, fmt.Sprint("t", i))
 	}
 	_, err := s.child(t, value, "one too many")

@@ -118,5 +118,5 @@ func (i *Issuer) verify(ctx context.Context, raw, keyID string) (userID int64, e
 	return userID, nil
 }
 
-// normalEmail is the form in which the store keeps e-mail addresses.
+// normalEmail is the stored form of an e-mail address.
 func normalEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }

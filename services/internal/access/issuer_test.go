@@ -132,7 +132,7 @@ func TestForgedTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	otherKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestForgedTokens(t *testing.T) {
 		"HS256 with public DER": sign(jwt.SigningMethodHS256, public, nil, nil),
 		"HS256 with public PEM": sign(jwt.SigningMethodHS256, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), nil, nil),
 		"RS256":                 sign(jwt.SigningMethodRS256, rsaKey, nil, nil),
-		"key of a stranger":     sign(jwt.SigningMethodES256, stranger, nil, nil),
+		"unknown key":           sign(jwt.SigningMethodES256, otherKey, nil, nil),
 		"unknown kid":           sign(jwt.SigningMethodES256, signer.private, map[string]any{"kid": "x"}, nil),
 		"no kid":                sign(jwt.SigningMethodES256, signer.private, map[string]any{"kid": nil}, nil),
 		"kid of another type":   sign(jwt.SigningMethodES256, signer.private, map[string]any{"kid": 7}, nil),
@@ -266,7 +266,7 @@ func TestUnknownKeyIDsReadTheStoreOnceASecond(t *testing.T) {
 		return key
 	}
 	if find("x") != nil {
-		t.Fatal("found a key that nobody has")
+		t.Fatal("found a key that does not exist")
 	}
 	keyID, err := s.issuer.Rotate(t.Context(), false)
 	if err != nil {

@@ -35,7 +35,7 @@ func Link(ctx context.Context, tx *ent.Tx, email, issuer, subject string, fallba
 	}
 	switch {
 	case row.Email == AdminEmail:
-		return nil, apierr.FailedPrecondition("%s is the way in that depends on no issuer and cannot be linked: link a user of your own", AdminEmail)
+		return nil, apierr.FailedPrecondition("%s can sign in without an issuer and cannot be linked: link another user", AdminEmail)
 	case row.Subject != nil && *row.Issuer == issuer && *row.Subject == subject:
 		return row, nil
 	case row.Subject != nil:
@@ -43,7 +43,7 @@ func Link(ctx context.Context, tx *ent.Tx, email, issuer, subject string, fallba
 	}
 	other, err := tx.User.Query().Where(user.Issuer(issuer), user.Subject(subject)).Only(ctx)
 	if err == nil {
-		return nil, apierr.FailedPrecondition("subject %s is user %s: unlink that one first (palisade user unlink)", apierr.Quote(subject), other.Email)
+		return nil, apierr.FailedPrecondition("subject %s belongs to user %s: unlink that user first (palisade user unlink)", apierr.Quote(subject), other.Email)
 	}
 	if !ent.IsNotFound(err) {
 		return nil, err

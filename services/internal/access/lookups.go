@@ -12,7 +12,7 @@ import (
 const (
 	// lookupWait is how long a request waits for a shared look-up before it makes its own. A request with less than
 	// twice this time left waits for half of its time.
-	lookupPatience = time.Second
+	lookupWait = time.Second
 	// lookupTimeout ends a shared look-up. A look-up for one request ends with the request.
 	lookupTimeout = 10 * time.Second
 )
@@ -63,7 +63,7 @@ func (l *lookups) of(ctx context.Context, hash []byte) (*tokenRow, error) {
 	}
 	shared := running.next
 	l.mu.Unlock()
-	wait := patienceOf(ctx)
+	wait := waitOf(ctx)
 	patience := time.NewTimer(wait)
 	defer patience.Stop()
 	select {
@@ -72,7 +72,7 @@ func (l *lookups) of(ctx context.Context, hash []byte) (*tokenRow, error) {
 			return shared.row, nil
 		}
 	case <-patience.C:
-		if wait == lookupPatience { // the request has less time than usual
+		if wait == lookupWait { // the request has less time than usual
 			l.leave(key, running, shared)
 		}
 	case <-ctx.Done():
@@ -81,11 +81,11 @@ func (l *lookups) of(ctx context.Context, hash []byte) (*tokenRow, error) {
 	return l.find(ctx, hash)
 }
 
-func patienceOf(ctx context.Context) time.Duration {
+func waitOf(ctx context.Context) time.Duration {
 	if deadline, bounded := ctx.Deadline(); bounded {
-		return min(lookupPatience, time.Until(deadline)/2)
+		return min(lookupWait, time.Until(deadline)/2)
 	}
-	return lookupPatience
+	return lookupWait
 }
 
 // leave removes running look-ups that are late, so that later requests start a new one. Requests that already wait

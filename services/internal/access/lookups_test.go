@@ -144,7 +144,7 @@ func TestLookupThatHangs(t *testing.T) {
 		synctest.Wait()
 		for _, c := range []struct{ left, want time.Duration }{
 			{500 * time.Millisecond, 250 * time.Millisecond},
-			{time.Minute, lookupPatience},
+			{time.Minute, lookupWait},
 			{time.Minute, 0}, // the call before has timed out on it
 		} {
 			began := time.Now()
@@ -169,7 +169,7 @@ func TestLookupThatIsLate(t *testing.T) {
 		l := newLookups(func(context.Context, []byte) (*tokenRow, error) {
 			row := &tokenRow{ID: made.Add(1)}
 			if row.ID == 1 {
-				time.Sleep(lookupPatience + 200*time.Millisecond)
+				time.Sleep(lookupWait + 200*time.Millisecond)
 			}
 			return row, nil
 		})

@@ -145,15 +145,15 @@ func (p *OIDC) verify(ctx context.Context, raw, keyID string) (*identity, error)
 		return nil, errBadCredential()
 	}
 	who := identity{issuedAt: token.IssuedAt}
-	if token.Claims(&who) != nil || token.Claims(&who.claims) != nil || who.Subject == "" || !p.fits(token, who.AuthorizedParty) {
+	if token.Claims(&who) != nil || token.Claims(&who.claims) != nil || who.Subject == "" || !p.checkClaims(token, who.AuthorizedParty) {
 		return nil, errBadCredential()
 	}
 	return &who, nil
 }
 
-// fits checks what the library leaves to its callers: the lifetime, and that the token was issued to this server and
-// not to another client that only lists this one as an audience (OpenID Connect Core, 3.1.3.7, 3 to 5).
-func (p *OIDC) fits(token *oidc.IDToken, authorizedParty string) bool {
+// checkClaims checks what the library leaves to its callers: the lifetime, and that the token was issued to this server
+// and not to another client that only lists this one as an audience (OpenID Connect Core, 3.1.3.7, 3 to 5).
+func (p *OIDC) checkClaims(token *oidc.IDToken, authorizedParty string) bool {
 	if token.IssuedAt.After(p.now().Add(leeway)) || token.Expiry.Sub(token.IssuedAt) > maxIDTokenLife {
 		return false // a token without iat would have an unlimited lifetime
 	}

@@ -65,7 +65,7 @@ func (p *OIDC) rejoin(ctx context.Context, tx *ent.Tx, who *Principal, deploymen
 	return p.syncTeams(ctx, tx, who.ID, given)
 }
 
-// leave ends a membership whose claim is gone. The user's API tokens stay, as for every user who leaves.
+// leave ends a membership after its claim is gone. The user's API tokens stay, as for every user who leaves.
 func (p *OIDC) leave(ctx context.Context, tx *ent.Tx, who *Principal, row *ent.Membership) error {
 	if _, err := tx.TeamMember.Delete().Where(teammember.UserID(who.ID)).Exec(ctx); err != nil {
 		return err

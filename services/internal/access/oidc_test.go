@@ -156,35 +156,35 @@ func TestOIDCRefuses(t *testing.T) {
 	idp := newProvider(t)
 	s := newServer(t, openSQLite(t)).withOIDC(t, idp)
 	now := s.clock.now()
-	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
+	otherKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
 	public := idp.key.PublicKey.N.Bytes()
 	for name, raw := range map[string]string{
-		"alg none":               idp.sign(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, idp.kid, now, nil),
-		"HS256 with public key":  idp.sign(t, jwt.SigningMethodHS256, public, idp.kid, now, nil),
-		"HS256 with client id":   idp.sign(t, jwt.SigningMethodHS256, []byte(testAudience), idp.kid, now, nil),
-		"key of a stranger":      idp.sign(t, jwt.SigningMethodRS256, stranger, idp.kid, now, nil),
-		"unknown kid":            idp.sign(t, jwt.SigningMethodRS256, idp.key, "k9", now, nil),
-		"stranger without a kid": idp.sign(t, jwt.SigningMethodRS256, stranger, "", now, nil),
-		"expired":                idp.idToken(t, now, map[string]any{"exp": now.Add(-leeway - time.Second).Unix()}),
-		"no exp":                 idp.idToken(t, now, map[string]any{"exp": nil}),
-		"not yet":                idp.idToken(t, now, map[string]any{"nbf": now.Add(time.Hour).Unix()}),
-		"issued in the future":   idp.idToken(t, now, map[string]any{"iat": now.Add(time.Hour).Unix()}),
-		"wrong aud":              idp.idToken(t, now, map[string]any{"aud": "other"}),
-		"no aud":                 idp.idToken(t, now, map[string]any{"aud": nil}),
-		"wrong iss":              idp.idToken(t, now, map[string]any{"iss": "https://other.example"}),
-		"our own iss":            idp.idToken(t, now, map[string]any{"iss": testURL}),
-		"no iss":                 idp.idToken(t, now, map[string]any{"iss": nil}),
-		"lives too long":         idp.idToken(t, now, map[string]any{"exp": now.Add(maxIDTokenLife + time.Second).Unix()}),
-		"lives ten years":        idp.idToken(t, now, map[string]any{"exp": now.AddDate(10, 0, 0).Unix()}),
-		"no iat":                 idp.idToken(t, now, map[string]any{"iat": nil}),
-		"two aud, no azp":        idp.idToken(t, now, map[string]any{"aud": []string{testAudience, "other"}}),
-		"two aud, azp of other":  idp.idToken(t, now, map[string]any{"aud": []string{testAudience, "other"}, "azp": "other"}),
-		"azp of other":           idp.idToken(t, now, map[string]any{"azp": "other"}),
-		"azp is no string":       idp.idToken(t, now, map[string]any{"azp": []string{testAudience}}),
-		"no sub":                 idp.idToken(t, now, map[string]any{"sub": nil}),
+		"alg none":                  idp.sign(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, idp.kid, now, nil),
+		"HS256 with public key":     idp.sign(t, jwt.SigningMethodHS256, public, idp.kid, now, nil),
+		"HS256 with client id":      idp.sign(t, jwt.SigningMethodHS256, []byte(testAudience), idp.kid, now, nil),
+		"unknown key":               idp.sign(t, jwt.SigningMethodRS256, otherKey, idp.kid, now, nil),
+		"unknown kid":               idp.sign(t, jwt.SigningMethodRS256, idp.key, "k9", now, nil),
+		"unknown key without a kid": idp.sign(t, jwt.SigningMethodRS256, otherKey, "", now, nil),
+		"expired":                   idp.idToken(t, now, map[string]any{"exp": now.Add(-leeway - time.Second).Unix()}),
+		"no exp":                    idp.idToken(t, now, map[string]any{"exp": nil}),
+		"not yet":                   idp.idToken(t, now, map[string]any{"nbf": now.Add(time.Hour).Unix()}),
+		"issued in the future":      idp.idToken(t, now, map[string]any{"iat": now.Add(time.Hour).Unix()}),
+		"wrong aud":                 idp.idToken(t, now, map[string]any{"aud": "other"}),
+		"no aud":                    idp.idToken(t, now, map[string]any{"aud": nil}),
+		"wrong iss":                 idp.idToken(t, now, map[string]any{"iss": "https://other.example"}),
+		"our own iss":               idp.idToken(t, now, map[string]any{"iss": testURL}),
+		"no iss":                    idp.idToken(t, now, map[string]any{"iss": nil}),
+		"lives too long":            idp.idToken(t, now, map[string]any{"exp": now.Add(maxIDTokenLife + time.Second).Unix()}),
+		"lives ten years":           idp.idToken(t, now, map[string]any{"exp": now.AddDate(10, 0, 0).Unix()}),
+		"no iat":                    idp.idToken(t, now, map[string]any{"iat": nil}),
+		"two aud, no azp":           idp.idToken(t, now, map[string]any{"aud": []string{testAudience, "other"}}),
+		"two aud, azp of other":     idp.idToken(t, now, map[string]any{"aud": []string{testAudience, "other"}, "azp": "other"}),
+		"azp of other":              idp.idToken(t, now, map[string]any{"azp": "other"}),
+		"azp is no string":          idp.idToken(t, now, map[string]any{"azp": []string{testAudience}}),
+		"no sub":                    idp.idToken(t, now, map[string]any{"sub": nil}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := s.login(t, raw)

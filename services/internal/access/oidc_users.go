@@ -42,7 +42,7 @@ func (p *OIDC) user(ctx context.Context, who *identity) (*Principal, error) {
 	case err != nil:
 		return nil, err
 	case found == nil:
-		err = p.takeIn(ctx, who, known)
+		err = p.provision(ctx, who, known)
 	case p.signIn.Admission != AdmitClaim || found.claimsAt >= store.Micros(who.issuedAt):
 		return found, nil
 	default:
@@ -67,7 +67,7 @@ type entry struct {
 }
 
 // provision creates a user for an identity that may join, in the deployments that it may join.
-func (p *OIDC) takeIn(ctx context.Context, who *identity, known predicate.User) error {
+func (p *OIDC) provision(ctx context.Context, who *identity, known predicate.User) error {
 	// Refuse unknown users before they make others wait for the lock. A concurrent request may just have created this
 	// user.
 	if _, refused := p.entries(tenant.System(ctx), p.st.Reader, who); refused != nil {

@@ -110,12 +110,12 @@ func FromContext(ctx context.Context) (p *Principal, ok bool) {
 
 type grantKey struct{}
 
-// WithGrant returns a context that carries the deployment in which the request acts.
+// WithGrant returns a context that carries the deployment of the request.
 func WithGrant(ctx context.Context, g *Grant) context.Context {
 	return context.WithValue(ctx, grantKey{}, g)
 }
 
-// GrantFromContext returns the deployment in which the request acts. ok is false for requests without one.
+// GrantFromContext returns the deployment of the request. ok is false for requests without one.
 func GrantFromContext(ctx context.Context) (g *Grant, ok bool) {
 	g, _ = ctx.Value(grantKey{}).(*Grant)
 	return g, g != nil

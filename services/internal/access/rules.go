@@ -28,7 +28,7 @@ type methodAccess struct {
 
 var reflectionServices = []string{"grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"}
 
-// builtInRules are the rules of gRPC's own services, whose protos cannot carry our option. Health probes have no
+// builtInRules are the rules of gRPC's own services. Their protos cannot carry our option. Health probes have no
 // credentials. Reflection reveals no more than the public /openapi.json. channelz reveals who is connected.
 func builtInRules() map[string]*optionsv1.MethodRule {
 	probe := publicRule()

@@ -18,7 +18,7 @@ const (
 	AdmitInvited Admission = "invited"
 	// AdmitDomain admits users with a verified address in certain domains.
 	AdmitDomain Admission = "domain"
-	// AdmitClaim admits users whose ID token has certain values in a claim. The claim also sets their role and teams.
+	// AdmitClaim admits users with certain values in a claim of their ID token. The claim also sets their role and teams.
 	AdmitClaim Admission = "claim"
 	// AdmitAny admits every user of the issuer.
 	AdmitAny Admission = "any"

@@ -184,7 +184,7 @@ func (t *Tokens) firstAdmin(ctx context.Context, deploymentID int64) (int64, err
 	row, err := t.st.Reader.Membership.Query().Where(membership.Role(string(RoleAdmin))).
 		Order(membership.ByID()).First(tenant.NewContext(ctx, deploymentID))
 	if ent.IsNotFound(err) {
-		return 0, apierr.FailedPrecondition("deployment %d has no administrator in whose name the token could be made", deploymentID)
+		return 0, apierr.FailedPrecondition("deployment %d has no administrator who could own the token", deploymentID)
 	}
 	if err != nil {
 		return 0, err

@@ -94,7 +94,7 @@ func (r *Reloader) reload() {
 	r.seen = seen
 	pair, err := r.read()
 	if err != nil {
-		r.log.Error("new TLS files are not good, keeping the certificate in use", slog.Any("error", err))
+		r.log.Error("new TLS files are not valid, keeping the certificate in use", slog.Any("error", err))
 		return
 	}
 	r.pair = pair

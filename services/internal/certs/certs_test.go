@@ -119,7 +119,7 @@ func TestReload(t *testing.T) {
 	if got := f.serial(r); got != 2 {
 		t.Errorf("expired: %d", got)
 	}
-	for text, want := range map[string]int{"are not good": 2, "cannot be read": 1, "reloaded": 1, "expired at": 1, "PRIVATE": 0} {
+	for text, want := range map[string]int{"are not valid,": 2, "cannot be read": 1, "reloaded": 1, "expired at": 1, "PRIVATE": 0} {
 		if got := strings.Count(f.log.String(), text); got != want {
 			t.Errorf("%q is in the log %d times, want %d:\n%s", text, got, want, f.log.String())
 		}

@@ -36,7 +36,7 @@ func newAuditor(trail *audit.Trail, metrics *telemetry.Metrics) (*auditor, error
 	return &auditor{trail: trail, metrics: metrics, denials: denials}, err
 }
 
-// audited reports whether calls of an RPC are recorded: those that can change something.
+// audited reports whether calls of an RPC are recorded, because they can change something.
 func audited(rule *optionsv1.MethodRule) bool {
 	switch rule.GetAudit() {
 	case optionsv1.Audit_AUDIT_ALWAYS:
@@ -82,7 +82,7 @@ func (a *auditor) around(ctx context.Context, handle func(context.Context) error
 	}
 	if a.trail.Full() {
 		a.metrics.AuditFailures.WithLabelValues("full").Inc()
-		return apierr.Unavailable(nil, "the audit trail takes no entries now, so nothing may be changed: try again")
+		return apierr.Unavailable(nil, "the audit trail accepts no entries now, so changes are refused: try again")
 	}
 	returned := false
 	defer func() {
@@ -129,7 +129,7 @@ func (a *auditor) record(ctx context.Context, c *call, code codes.Code) {
 	}
 }
 
-// audit describes the call for its entries. The entries belong to the deployment in which the call acts. A call outside
+// audit describes the call for its entries. The entries belong to the deployment of the call. A call outside
 // a deployment, or one that another deployment refused, belongs to the first deployment of the caller: its
 // administrators are responsible for the credential, and the administrators of the other deployment should not learn
 // who tried.

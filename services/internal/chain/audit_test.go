@@ -27,7 +27,7 @@ import (
 func TestAudit(t *testing.T) {
 	f := newFixture(t)
 	reader := f.token(access.RoleReadOnly, access.ScopeWebAPI)
-	stranger := func(ctx context.Context, conn grpc.ClientConnInterface) error { return badUpdate(ctx, conn, "globex") }
+	foreign := func(ctx context.Context, conn grpc.ClientConnInterface) error { return badUpdate(ctx, conn, "globex") }
 	read := func(ctx context.Context, conn grpc.ClientConnInterface) error { return getProject(ctx, conn, "acme") }
 	for _, c := range []struct {
 		name    string
@@ -41,7 +41,7 @@ func TestAudit(t *testing.T) {
 		{"a panic", f.admin, goodUpdate, func(context.Context, *projectsv1.UpdateProjectRequest) error { panic("x") }, "Internal"},
 		{"a bad request", f.admin, func(ctx context.Context, conn grpc.ClientConnInterface) error { return badUpdate(ctx, conn, "acme") }, nil, "InvalidArgument"},
 		{"the wrong role", reader, goodUpdate, nil, "PermissionDenied"},
-		{"the wrong deployment", reader, stranger, nil, "NotFound"},
+		{"the wrong deployment", reader, foreign, nil, "NotFound"},
 		{"reading", f.admin, read, nil, ""},
 		{"nobody", "sgp_nobody", goodUpdate, nil, ""},
 	} {
@@ -70,7 +70,7 @@ func TestAudit(t *testing.T) {
 		})
 	}
 	if entries := f.audit(f.globex); len(entries) != 0 {
-		t.Errorf("the deployment of somebody else learns of strangers: %v", entries)
+		t.Errorf("the other deployment has entries about foreign callers: %v", entries)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestAuditOfChanges(t *testing.T) {
 	}
 }
 
-// Calls whose rule requires no entries still get them when they change something.
+// Calls with a rule that requires no entries still get them when they change something.
 func TestAuditOfUnexpectedChanges(t *testing.T) {
 	f := newFixture(t)
 	f.handlers.get = func(ctx context.Context, _ *projectsv1.GetProjectRequest) error { return f.tag(ctx, nil) }
@@ -183,12 +183,12 @@ func TestAuditOfUnexpectedChanges(t *testing.T) {
 		_, err := deploymentsv1.NewDeploymentsServiceClient(conn).ListDeployments(as(t.Context(), f.admin), &deploymentsv1.ListDeploymentsRequest{})
 		must(t, err)
 		if here, there := f.audit(f.acme), f.audit(f.globex); len(here) != 0 || len(there) != 1 {
-			t.Errorf("got %v in the caller's deployment and %v in that of the change", here, there)
+			t.Errorf("got %v in the caller's deployment and %v in the deployment of the change", here, there)
 		}
 	}
 }
 
-// A change whose entry fails is rolled back. When only the entry after the call fails, the response stays a success,
+// A change is rolled back when its entry fails. When only the entry after the call fails, the response stays a success,
 // and the loss is logged and counted.
 func TestAuditFailure(t *testing.T) {
 	f := newFixture(t)

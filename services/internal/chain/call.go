@@ -33,7 +33,7 @@ type call struct {
 	counted   bool              // whether the rate limits have counted it
 	quota     *quota.Quota      // set when it is counted; nil without a limit
 	stream    grpc.ServerStream // nil for a unary call
-	told      bool              // whether a stream has sent its quota
+	quotaSent bool              // whether a stream has sent its quota
 	request   proto.Message     // the request, or the first message of a stream; for the audit trail
 	// unreadable is why the request could not be decoded. The link readRequest sets it.
 	unreadable error

@@ -82,7 +82,7 @@ func New(d Deps) ([]Link, error) {
 		resolveTenant(d, auditor),
 		applyRule(auditor),
 		limitRate(limits, newUploadGate(d.Uploads, d.Metrics.RateLimited.Inc)),
-		shareReads(newReadGates(d.Store)),
+		limitReads(newReadGates(d.Store)),
 		auditor.link(),
 		validate(d.Validator),
 	}, nil

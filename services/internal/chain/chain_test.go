@@ -57,7 +57,7 @@ func TestPrecedence(t *testing.T) {
 		{"no credential comes first", "", "nowhere", badUpdate, codes.Unauthenticated},
 		{"a bad credential comes first", "sgp_nothing", "nowhere", badUpdate, codes.Unauthenticated},
 		{"a deployment that does not exist", reader, "nowhere", badUpdate, codes.NotFound},
-		{"the deployment of somebody else looks the same", reader, "globex", badUpdate, codes.NotFound},
+		{"another deployment looks the same", reader, "globex", badUpdate, codes.NotFound},
 		{"no deployment", reader, "", badUpdate, codes.NotFound},
 		{"a token without the Web API permission", agent, "acme", badUpdate, codes.NotFound},
 		{"the role comes before the request", reader, "acme", badUpdate, codes.PermissionDenied},

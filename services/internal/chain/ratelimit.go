@@ -20,7 +20,7 @@ import (
 	"github.com/palisade/palisade/services/internal/quota"
 )
 
-// maxBuckets limits the memory of one kind of buckets to about 10 MB. A caller whose bucket was evicted starts with a
+// maxBuckets limits the memory of one kind of buckets to about 10 MB. A caller with an evicted bucket starts with a
 // full one.
 const maxBuckets = 50_000
 
@@ -142,7 +142,7 @@ func newQuotas(perCredential, perDeployment float64, refused func()) (*quotas, e
 		if q.policy != "" {
 			q.policy += ", "
 		}
-		requests, window := inWhole(float64(limit.perSecond))
+		requests, window := wholeRate(float64(limit.perSecond))
 		q.policy += fmt.Sprintf("%.0f;w=%.0f;comment=%q", requests, window, limit.of)
 	}
 	return q, nil
@@ -150,7 +150,7 @@ func newQuotas(perCredential, perDeployment float64, refused func()) (*quotas, e
 
 // wholeRate expresses a rate as a whole number of requests in a whole number of seconds, as close as possible with a
 // window of up to a minute.
-func inWhole(perSecond float64) (requests, window float64) {
+func wholeRate(perSecond float64) (requests, window float64) {
 	shortest := math.Ceil(1 / perSecond)
 	off := math.Inf(1)
 	for w := shortest; w < shortest+60; w++ {
@@ -271,7 +271,7 @@ func (q *quotas) take(c *call, now time.Time) time.Duration {
 	return wait
 }
 
-// deployment is the bucket of the deployment in which a call acts. An API token always counts for its own deployment.
+// deployment is the bucket of the deployment of a call. An API token always counts for its own deployment.
 // It is nil without a deployment or limit.
 func (q *quotas) deployment(c *call) *rate.Limiter {
 	switch {

@@ -99,7 +99,7 @@ func TestLimiterIsBounded(t *testing.T) {
 		t.Errorf("%d buckets, want at most %d", n, maxBuckets)
 	}
 	if l.take(token(1), now) == 0 {
-		t.Error("the bucket of a credential was dropped for those of addresses")
+		t.Error("the bucket of a credential was evicted by buckets of addresses")
 	}
 }
 
@@ -107,7 +107,7 @@ func TestRatesInWholeNumbers(t *testing.T) {
 	for perSecond, want := range map[float64][2]float64{
 		1000: {1000, 1}, 1.5: {3, 2}, 0.5: {1, 2}, 0.004: {1, 250}, 10.0 / 3: {10, 3}, 0.4: {2, 5}, 5000.0 / 7: {5000, 7},
 	} {
-		if requests, window := inWhole(perSecond); [2]float64{requests, window} != want {
+		if requests, window := wholeRate(perSecond); [2]float64{requests, window} != want {
 			t.Errorf("%v a second: %v in %v s, want %v in %v", perSecond, requests, window, want[0], want[1])
 		}
 	}

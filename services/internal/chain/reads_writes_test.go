@@ -15,7 +15,7 @@ import (
 // A write that readers may make (marking notifications as seen) waits for the writer without holding a place of a read.
 // Otherwise a few of them behind a long import would block all reads.
 func TestWritesOfReadersHoldNoPlace(t *testing.T) {
-	link := shareReads(readGates{reports: gate.New(4, gate.Share(1)), others: gate.New(4, gate.Share(1))})
+	link := limitReads(readGates{reports: gate.New(4, gate.Share(1)), others: gate.New(4, gate.Share(1))})
 	call := func(deployment int64, kind optionsv1.Audit, handler grpc.UnaryHandler) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -49,7 +49,7 @@ func TestWritesOfReadersHoldNoPlace(t *testing.T) {
 	}
 	err := call(writers+1, optionsv1.Audit_AUDIT_UNSPECIFIED, func(context.Context, any) (any, error) { return nil, nil })
 	if err != nil {
-		t.Error("a call that reads waited for those that write:", err)
+		t.Error("a read waited for writes:", err)
 	}
 	close(end)
 	for range writers {

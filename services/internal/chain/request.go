@@ -94,16 +94,16 @@ const (
 
 // room starts the share of a call in the request memory.
 func (d Deps) room(c *call) *intake.Share {
-	limits := intake.Limits{Most: d.MaxMessage, Compressed: true, Timeout: d.RequestTimeout, First: c.stream == nil}
+	limits := intake.Limits{MaxSize: d.MaxMessage, Compressed: true, Timeout: d.RequestTimeout, First: c.stream == nil}
 	if c.rule.GetPermission() == optionsv1.Permission_PERMISSION_UPLOAD {
 		limits.Timeout = 0 // uploads have a minimum rate instead
 	}
 	switch {
 	case isHealth(c.method): // separate, so that nothing else makes a node look unhealthy
-		limits.Most, limits.Compressed = healthMessage, false
+		limits.MaxSize, limits.Compressed = healthMessage, false
 		return d.health.Share(intake.Caller{Address: network(c.remote)}, limits)
 	case c.principal == nil: // anyone can send these, so they must be cheap
-		limits.Most, limits.Compressed = min(d.MaxMessage, intake.Small), false
+		limits.MaxSize, limits.Compressed = min(d.MaxMessage, intake.Small), false
 		return d.Intake.Share(intake.Caller{Address: network(c.remote)}, limits)
 	}
 	return d.Intake.Share(intake.Caller{Kind: c.principal.Kind, ID: c.principal.ID}, limits)
@@ -158,7 +158,7 @@ func (s *receivingStream) end() {
 func (c *call) read(ctx context.Context, req any, room *intake.Share) error {
 	message, ok := req.(proto.Message)
 	if !ok {
-		return apierr.Internal(errors.New("a request of something else than a protobuf message"))
+		return apierr.Internal(errors.New("a request that is not a protobuf message"))
 	}
 	err := c.unread(ctx, message, room)
 	if err == nil {

@@ -37,7 +37,7 @@ func TestRequestIsReadLate(t *testing.T) {
 		{"no credential", "", "acme", nil, false, codes.Unauthenticated},
 		{"a bad credential", "sgp_nothing", "acme", nil, false, codes.Unauthenticated},
 		{"a good one", f.admin, "acme", nil, true, codes.OK},
-		{"the deployment of somebody else", f.admin, "globex", apierr.MalformedJSON("no"), true, codes.NotFound},
+		{"another deployment", f.admin, "globex", apierr.MalformedJSON("no"), true, codes.NotFound},
 		{"the role", reader, "acme", apierr.MalformedJSON("no"), true, codes.PermissionDenied},
 		{"the request", f.admin, "acme", apierr.MalformedJSON("no"), true, codes.InvalidArgument},
 		{"it may have named the deployment", f.admin, "", apierr.MalformedJSON("no"), true, codes.InvalidArgument},
@@ -95,8 +95,8 @@ func TestBrokenMessages(t *testing.T) {
 
 // A handler's error about a damaged database reaches Corrupt.
 func TestCorruptDatabase(t *testing.T) {
-	var told []error
-	f := newFixture(t, func(d *chain.Deps) { d.Corrupt = func(err error) { told = append(told, err) } })
+	var corruption []error
+	f := newFixture(t, func(d *chain.Deps) { d.Corrupt = func(err error) { corruption = append(corruption, err) } })
 	for _, err := range []error{sqlite3.Error{Code: sqlite3.ErrBusy}, fmt.Errorf("read: %w", sqlite3.Error{Code: sqlite3.ErrCorrupt})} {
 		f.handlers.update = func(context.Context, *projectsv1.UpdateProjectRequest) error { return err }
 		_, got := projectsv1.NewProjectsServiceClient(f.conns["grpc"]).UpdateProject(as(t.Context(), f.admin),
@@ -105,8 +105,8 @@ func TestCorruptDatabase(t *testing.T) {
 			t.Error("no error")
 		}
 	}
-	if len(told) != 1 {
-		t.Errorf("told of %v, want the one damage", told)
+	if len(corruption) != 1 {
+		t.Errorf("Corrupt got %v, want one error", corruption)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 	}
 }
 
-// A call over gRPC whose message never arrives is ended, whoever makes it.
+// A call over gRPC is ended if its message never arrives, whoever makes it.
 func TestSilentCallersAreEnded(t *testing.T) {
 	f := newFixture(t, func(d *chain.Deps) { d.RequestTimeout = 100 * time.Millisecond })
 	unary := &grpc.StreamDesc{ClientStreams: true, ServerStreams: true} // lets the client delay its message

@@ -86,7 +86,7 @@ func begin(ctx context.Context, d Deps, method string) (context.Context, *call) 
 	}
 	c.remote = remoteAddress(ctx, c.transport)
 	// The gateway has validated the id, and its response uses that id.
-	if id := metadata.ValueFromIncomingContext(ctx, RequestIDHeader); len(id) == 1 && (c.transport == transportHTTP || saneID(id[0])) {
+	if id := metadata.ValueFromIncomingContext(ctx, RequestIDHeader); len(id) == 1 && (c.transport == transportHTTP || validID(id[0])) {
 		c.id = id[0]
 	} else {
 		c.id = newID()
@@ -101,10 +101,10 @@ func begin(ctx context.Context, d Deps, method string) (context.Context, *call) 
 func (c *call) answer(ctx context.Context, limits *quotas) {
 	if c.quota == nil {
 		c.quota = limits.state(c, time.Now(), 0)
-		c.told = false
+		c.quotaSent = false
 	}
 	switch {
-	case c.told:
+	case c.quotaSent:
 	case c.transport == transportHTTP:
 		if c.report != nil {
 			c.report.Set(c.quota)
@@ -122,7 +122,7 @@ func (c *call) answer(ctx context.Context, limits *quotas) {
 		}
 		_ = grpc.SetHeader(ctx, md)
 	}
-	c.told = c.stream != nil
+	c.quotaSent = c.stream != nil
 }
 
 // newID is a version 7 UUID: unique, and sortable by time.
@@ -135,8 +135,8 @@ func newID() string {
 	return id.String()
 }
 
-// saneID accepts an id that is safe in logs, headers and file names.
-func saneID(id string) bool {
+// validID accepts an id that is safe in logs, headers and file names.
+func validID(id string) bool {
 	if id == "" || len(id) > maxRequestID {
 		return false
 	}
@@ -175,5 +175,5 @@ func remoteAddress(ctx context.Context, transport string) string {
 	return address
 }
 
-// forwardedHeader is the metadata in which the gateway passes the address of its caller.
+// forwardedHeader is the metadata key for the address of the gateway's caller.
 const forwardedHeader = "x-forwarded-for"

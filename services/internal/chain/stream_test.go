@@ -138,7 +138,7 @@ func TestStreamPanicAndError(t *testing.T) {
 }
 
 // In process the peer is the gateway, and only the gateway may name the caller's address.
-func TestRemoteIsNotBelievedOverGRPC(t *testing.T) {
+func TestRemoteIsNotTrustedOverGRPC(t *testing.T) {
 	f := newFixture(t)
 	must(t, goodUpdate(metadata.AppendToOutgoingContext(as(t.Context(), f.admin), "x-forwarded-for", "192.0.2.7"), f.conns["http"]))
 	must(t, goodUpdate(metadata.AppendToOutgoingContext(as(t.Context(), f.admin), "x-forwarded-for", "192.0.2.7"), f.conns["grpc"]))

@@ -183,7 +183,7 @@ func splitMethod(method string) (service protoreflect.FullName, name protoreflec
 	return full.Parent(), full.Name(), nil
 }
 
-// tenantStream is a stream whose first message was read ahead. Its later messages may not name another deployment.
+// tenantStream is a stream after its first message was read ahead. Its later messages may not name another deployment.
 type tenantStream struct {
 	grpc.ServerStream
 	ctx   context.Context
@@ -199,7 +199,7 @@ func (s *tenantStream) Context() context.Context { return s.ctx }
 func (s *tenantStream) RecvMsg(m any) error {
 	message, ok := m.(proto.Message)
 	if !ok {
-		return apierr.Internal(errors.New("a stream of something else than protobuf messages"))
+		return apierr.Internal(errors.New("a stream without protobuf messages"))
 	}
 	if s.first != nil {
 		proto.Reset(message)

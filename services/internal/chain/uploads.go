@@ -39,7 +39,7 @@ type UploadLimits struct {
 // uploadRetry is the retry delay when the queue is full.
 const uploadRetry = 10 * time.Second
 
-// uploadGate limits concurrent uploads. Uploads of a deployment run in the order in which they have arrived completely.
+// uploadGate limits concurrent uploads. Uploads of a deployment run in the order of their complete arrival.
 // An upload that is still arriving holds no place, so that slow senders block nobody.
 type uploadGate struct {
 	limits  UploadLimits
@@ -100,7 +100,7 @@ func (g *uploadGate) leave(deploymentID int64) {
 }
 
 func errUploadQueue(present int) error {
-	text := fmt.Sprintf("%d uploads of this deployment are under way or waiting, which is the most at once: try again in %.0f s",
+	text := fmt.Sprintf("%d uploads of this deployment are running or waiting, which is the limit: try again in %.0f s",
 		present, uploadRetry.Seconds())
 	return apierr.New(codes.ResourceExhausted, errorsv1.Reason_REASON_RATE_LIMITED, text,
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(uploadRetry)})

@@ -21,7 +21,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// uploadTest is a server whose uploads wait inside their handler until the test ends them.
+// uploadTest is a server with uploads that wait inside their handler until the test ends them.
 type uploadTest struct {
 	*fixture
 	tokens  map[string]string // by deployment

@@ -71,7 +71,7 @@ func TestPrivateAddressIsRefusedAndLogged(t *testing.T) {
 			t.Errorf("%s: got %v", host, err)
 		}
 		if !strings.Contains(log.String(), "outbound connection refused") || !strings.Contains(log.String(), port) {
-			t.Errorf("%s: the operator is not told: %q", host, &log)
+			t.Errorf("%s: the log does not name it: %q", host, &log)
 		}
 	}
 	for _, url := range []string{server.URL, "https://" + server.Listener.Addr().String(), "https://localhost:" + port} {

@@ -9,7 +9,7 @@ import (
 // ErrRefused matches (errors.Is) every error of a call that the guard refused.
 var ErrRefused = errors.New("egress: refused")
 
-// ErrTooManyRedirects matches (errors.Is) the error of a call whose host redirected more often than
+// ErrTooManyRedirects matches (errors.Is) the error of a call with more redirects than
 // Limits.MaxRedirects.
 var ErrTooManyRedirects = errors.New("egress: too many redirects")
 

@@ -72,7 +72,7 @@ func checkHost(host, shown string) error {
 	return nil
 }
 
-// normalHost is the form in which names are compared.
+// normalHost is the form of a name for comparison.
 func normalHost(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
 // hostProblem returns why a normalized host name is invalid, or "". Some resolvers read a name that ends in a number as

@@ -121,10 +121,10 @@ func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, contr
 		c.body = &body{source: source, control: control, size: r.ContentLength}
 	}
 	if r.ContentLength > most {
-		return wrong(bodyTooLarge(most))
+		return undecodable(bodyTooLarge(most))
 	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return wrong(unsupportedEncoding(encoding, "identity"))
+		return undecodable(unsupportedEncoding(encoding, "identity"))
 	}
 	if c.route.hasBody {
 		return func(ctx context.Context, into proto.Message, room *intake.Share) error {
@@ -134,14 +134,14 @@ func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, contr
 	}
 	values, err := lenient.Query(r.URL.RawQuery, c.route.method.Input(), lenient.Fields(c.route.pathFields...))
 	if err != nil {
-		return wrong(err)
+		return undecodable(err)
 	}
 	r.Form = values
 	return nil
 }
 
 // undecodable is a request that is known to be invalid before it is decoded.
-func wrong(err error) unread.Request {
+func undecodable(err error) unread.Request {
 	return func(context.Context, proto.Message, *intake.Share) error { return err }
 }
 

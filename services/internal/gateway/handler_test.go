@@ -114,7 +114,7 @@ func TestPanics(t *testing.T) {
 		_ = response.Body.Close()
 	}
 	if err == nil {
-		t.Error("an answer that broke off looks whole")
+		t.Error("a truncated response looks complete")
 	}
 }
 

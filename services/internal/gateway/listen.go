@@ -52,7 +52,7 @@ func NewHTTPServer(config ServerConfig, handler http.Handler) *http.Server {
 	}
 	unused := &unusedConns{conns: map[net.Conn]bool{}}
 	server.ConnState = unused.note
-	server.RegisterOnShutdown(unused.hurry)
+	server.RegisterOnShutdown(unused.expire)
 	return server
 }
 
@@ -77,7 +77,7 @@ func (u *unusedConns) note(conn net.Conn, state http.ConnState) {
 }
 
 // expire sets a deadline for the header of the first request. net/http removes it when the header has arrived.
-func (u *unusedConns) hurry() {
+func (u *unusedConns) expire() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for conn := range u.conns {

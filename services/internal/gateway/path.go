@@ -53,13 +53,13 @@ func checkPathValues(message protoreflect.MessageDescriptor, values map[string]s
 			return apierr.RouteNotFound(path)
 		}
 		if !utf8.ValidString(value) || strings.IndexByte(value, 0) >= 0 {
-			return apierr.NotFound("there is no %s %s", thing(name), apierr.Quote(value))
+			return apierr.NotFound("there is no %s %s", noun(name), apierr.Quote(value))
 		}
 		field := fieldAt(message, name)
 		if field == nil || isPathValue(field.Kind(), value) {
 			continue
 		}
-		return apierr.NotFound("there is no %s %s: %s is a whole number", thing(name), apierr.Quote(value), field.JSONName())
+		return apierr.NotFound("there is no %s %s: %s is a whole number", noun(name), apierr.Quote(value), field.JSONName())
 	}
 	return nil
 }
@@ -93,8 +93,8 @@ func isPathValue(kind protoreflect.Kind, value string) bool {
 	return err == nil
 }
 
-// thing is the noun for a path variable: deployment_id is the id of a deployment.
-func thing(variable string) string {
+// noun is the noun for a path variable: deployment_id is the id of a deployment.
+func noun(variable string) string {
 	for _, suffix := range []string{"_id", "_slug", "_name"} {
 		if noun, ok := strings.CutSuffix(variable, suffix); ok {
 			return strings.ReplaceAll(noun, "_", " ")

@@ -160,7 +160,7 @@ func probeFrom(ctx context.Context) *probe {
 }
 
 // match returns the key of the route that takes the request, or "". The request must come from forRouter.
-func (g *gateway) ask(r *http.Request, httpMethod string) string {
+func (g *gateway) match(r *http.Request, httpMethod string) string {
 	p := &probe{}
 	asked := r.WithContext(context.WithValue(r.Context(), probeKey{}, p))
 	asked.Method = httpMethod
@@ -172,7 +172,7 @@ func (g *gateway) ask(r *http.Request, httpMethod string) string {
 func (g *gateway) allowed(r *http.Request) string {
 	var methods []string
 	for _, httpMethod := range []string{http.MethodDelete, http.MethodGet, http.MethodPatch, http.MethodPost, http.MethodPut} {
-		if g.ask(r, httpMethod) == "" {
+		if g.match(r, httpMethod) == "" {
 			continue
 		}
 		methods = append(methods, httpMethod)
@@ -201,7 +201,7 @@ func (g *gateway) checkReachable() error {
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", rt.fullMethod, key, err)
 		}
-		switch matched := g.ask(request, rt.httpMethod); matched {
+		switch matched := g.match(request, rt.httpMethod); matched {
 		case key:
 		case "":
 			return fmt.Errorf("%s: the route %s is not registered", rt.fullMethod, key)

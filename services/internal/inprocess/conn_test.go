@@ -102,7 +102,7 @@ func TestCancellation(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	p.ping = func(context.Context) error {
-		t.Error("a call of a caller who is gone")
+		t.Error("a call with a cancelled context")
 		return nil
 	}
 	if _, err := client.Ping(outer, &platformv1.PingRequest{}); !errors.Is(err, context.Canceled) {

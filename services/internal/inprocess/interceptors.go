@@ -11,7 +11,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// guardUnary turns a panic that no interceptor caught into an error. It would end the process.
+// guardUnary turns a panic that no interceptor caught into an error. In a stream, which runs on a goroutine of the
+// connection, it would end the process.
 func guardUnary(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (_ any, err error) {
 		defer recoverInto(ctx, log, info.FullMethod, &err)

@@ -21,12 +21,12 @@ const (
 	Small = 64 << 10
 	// callerPart, unauthenticatedPart and addressPart are divisors of the budget: the limit of one credential, of all
 	// unauthenticated callers together, and of one unauthenticated address.
-	callerPart, strangersPart, addressPart = 2, 4, 16
+	callerPart, unauthenticatedPart, addressPart = 2, 4, 16
 	// retryAfter is the retry delay for refused callers.
 	retryAfter = time.Second
 )
 
-// Caller identifies whose requests count together: a credential, or the address of unauthenticated callers.
+// Caller identifies the requests that count together: by credential, or by the address of unauthenticated callers.
 type Caller struct {
 	Kind    access.Kind
 	ID      int64
@@ -34,17 +34,17 @@ type Caller struct {
 }
 
 // unauthenticated reports a caller without a valid credential.
-func (c Caller) stranger() bool { return c.Kind == "" }
+func (c Caller) unauthenticated() bool { return c.Kind == "" }
 
 // Budget is the memory of a node for requests, in bytes. It is safe for concurrent use.
 type Budget struct {
 	total    int64
 	decoding *semaphore.Weighted
 
-	mu        sync.Mutex
-	used      int64
-	strangers int64            // part of used
-	byCaller  map[Caller]int64 // parts of used
+	mu              sync.Mutex
+	used            int64
+	unauthenticated int64            // part of used
+	byCaller        map[Caller]int64 // parts of used
 }
 
 // New returns a budget of total bytes. At most decoders large requests are decoded at once.
@@ -54,8 +54,8 @@ func New(total int64, decoders int) *Budget {
 
 // Limits apply to each message of a request.
 type Limits struct {
-	// Most is the largest message in bytes, both as received and decompressed.
-	Most int64
+	// MaxSize is the largest message in bytes, both as received and decompressed.
+	MaxSize int64
 	// Compressed permits compressed messages over gRPC.
 	Compressed bool
 	// Timeout limits the time from the start of a message over gRPC to its end. 0 means no limit. With First it
@@ -79,7 +79,7 @@ func (b *Budget) Share(caller Caller, limits Limits) *Share {
 	return &Share{budget: b, caller: caller, limits: limits}
 }
 
-// Receive reserves memory for a request of which size bytes have arrived.
+// Receive reserves memory for the first size bytes of a request, which have arrived.
 func (s *Share) Receive(size int64) error {
 	if size <= s.received {
 		return nil
@@ -131,7 +131,7 @@ func (s *Share) Release() {
 
 // most is the limit of one caller, and so of one request.
 func (b *Budget) most(caller Caller) int64 {
-	if caller.stranger() {
+	if caller.unauthenticated() {
 		return b.total / addressPart
 	}
 	return b.total / callerPart
@@ -142,19 +142,19 @@ func (b *Budget) most(caller Caller) int64 {
 func (b *Budget) take(caller Caller, size int64, small bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	used, own, strangers := b.used+size, b.byCaller[caller]+size, b.strangers
+	used, own, unauthenticated := b.used+size, b.byCaller[caller]+size, b.unauthenticated
 	if own > b.most(caller) {
 		return false
 	}
-	if caller.stranger() {
-		if strangers += size; strangers > b.total/strangersPart {
+	if caller.unauthenticated() {
+		if unauthenticated += size; unauthenticated > b.total/unauthenticatedPart {
 			return false
 		}
 	}
-	if used > b.total && (!small || caller.stranger()) {
+	if used > b.total && (!small || caller.unauthenticated()) {
 		return false
 	}
-	b.used, b.byCaller[caller], b.strangers = used, own, strangers
+	b.used, b.byCaller[caller], b.unauthenticated = used, own, unauthenticated
 	return true
 }
 
@@ -162,8 +162,8 @@ func (b *Budget) give(caller Caller, size int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used -= size
-	if caller.stranger() {
-		b.strangers -= size
+	if caller.unauthenticated() {
+		b.unauthenticated -= size
 	}
 	if b.byCaller[caller] -= size; b.byCaller[caller] == 0 {
 		delete(b.byCaller, caller)
@@ -179,6 +179,6 @@ func (b *Budget) Used() int64 {
 
 func errFull() error {
 	return apierr.New(codes.ResourceExhausted, errorsv1.Reason_REASON_RATE_LIMITED,
-		"this node is receiving as many large requests as it can, or as one caller may send at once: try again in 1 s",
+		"the memory of this node for large requests, or the part of one caller, is used up: try again in 1 s",
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAfter)})
 }

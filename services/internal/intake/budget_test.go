@@ -21,7 +21,7 @@ func TestBudget(t *testing.T) {
 	share := func(caller int64) *intake.Share {
 		return budget.Share(intake.Caller{Kind: access.KindToken, ID: caller}, intake.Limits{})
 	}
-	stranger := func(address string) *intake.Share {
+	unauthenticated := func(address string) *intake.Share {
 		return budget.Share(intake.Caller{Address: address}, intake.Limits{})
 	}
 	full := func(what string, s *intake.Share, size int64) {
@@ -46,7 +46,7 @@ func TestBudget(t *testing.T) {
 	if err := share(9).Receive(intake.Small); err != nil {
 		t.Errorf("large requests keep out a small one: %v", err)
 	}
-	full("of strangers, where there is no room", stranger("192.0.2.1"), 1)
+	full("of unauthenticated callers, where there is no room", unauthenticated("192.0.2.1"), 1)
 	if err := share(9).Receive(total); apierr.ReasonOf(err) != errorsv1.Reason_REASON_BODY_TOO_LARGE {
 		t.Errorf("a request that can never have room: %v", err)
 	}
@@ -67,12 +67,12 @@ func TestBudget(t *testing.T) {
 		s.Release()
 		s.Release() // releasing twice is safe
 	}
-	one := stranger("192.0.2.1")
+	one := unauthenticated("192.0.2.1")
 	if err := one.Receive(total / 16); err != nil {
 		t.Error(err)
 	}
-	full("of one address", stranger("192.0.2.1"), 1)
-	if err := stranger("192.0.2.2").Receive(1); err != nil {
+	full("of one address", unauthenticated("192.0.2.1"), 1)
+	if err := unauthenticated("192.0.2.2").Receive(1); err != nil {
 		t.Errorf("another address: %v", err)
 	}
 	one.Release()

@@ -68,8 +68,8 @@ func (s *Share) ReceiveGRPC(ctx context.Context, into proto.Message) error {
 		return errNotGRPC()
 	}
 	size := int64(binary.BigEndian.Uint32(header[1:]))
-	if size > s.limits.Most {
-		return tooLarge(s.limits.Most)
+	if size > s.limits.MaxSize {
+		return tooLarge(s.limits.MaxSize)
 	}
 	data, err := s.receive(from, size)
 	if err != nil {
@@ -148,8 +148,8 @@ func (s *Share) decompress(data []byte) ([]byte, error) {
 		}
 		n, err := io.CopyN(&out, reader, chunk)
 		switch {
-		case int64(out.Len()) > s.limits.Most:
-			return nil, tooLarge(s.limits.Most)
+		case int64(out.Len()) > s.limits.MaxSize:
+			return nil, tooLarge(s.limits.MaxSize)
 		case errors.Is(err, io.EOF):
 			return out.Bytes(), nil
 		case err != nil || n == 0:

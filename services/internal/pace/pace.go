@@ -31,7 +31,7 @@ func (r Rule) ForMessages(size int64) Rule {
 
 // Error is the error for the sender.
 func (r Rule) Error() error {
-	text := "the upload came too slowly: less than " + humanize.IBytes(uint64(r.Rate)) + " a second (upload-min-rate) over " +
+	text := "the upload was too slow: less than " + humanize.IBytes(uint64(r.Rate)) + " a second (upload-min-rate) over " +
 		r.Window.Round(time.Second).String() + ": send it over a faster connection, compressed or in parts"
 	return apierr.New(codes.DeadlineExceeded, errorsv1.Reason_REASON_DEADLINE_EXCEEDED, text)
 }

@@ -14,7 +14,7 @@ func TestCloseOfAPartThatHangs(t *testing.T) {
 	hangs := make(chan struct{})
 	defer close(hangs)
 	c := closer{"hanging part", func(context.Context) error { <-hangs; return nil }}
-	if err := c.closeWithin(t.Context(), 10*time.Millisecond); err == nil || !strings.Contains(err.Error(), "left behind") {
+	if err := c.closeWithin(t.Context(), 10*time.Millisecond); err == nil || !strings.Contains(err.Error(), "is abandoned") {
 		t.Errorf("got %v", err)
 	}
 	broken := errors.New("broken")

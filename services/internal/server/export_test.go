@@ -23,7 +23,7 @@ func (s *Server) Store() *store.Store { return s.store }
 func (s *Server) Config() config.Config { return s.config }
 
 // ReleaseMemory releases memory at once.
-func (s *Server) GiveBack(ctx context.Context) { s.giveBack(ctx) }
+func (s *Server) ReleaseMemory(ctx context.Context) { s.releaseMemory(ctx) }
 
 // FlushLog writes the buffered log lines.
 func (s *Server) FlushLog() error { return s.lines.Flush() }

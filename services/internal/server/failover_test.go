@@ -134,7 +134,7 @@ func TestPromotedReportsReplica(t *testing.T) {
 	}
 	standby.Promote()
 	o.wait("reports are refused", func() bool { return report() == "503" })
-	if answer := o.body(http.MethodPost, reportPath, reportRequest()); !strings.Contains(answer, "is no replica of the database any more") {
+	if answer := o.body(http.MethodPost, reportPath, reportRequest()); !strings.Contains(answer, "is no longer a replica of the database") {
 		t.Errorf("the refusal says %s", answer)
 	}
 	if code, body := apitest.Get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/readyz", ""); code != http.StatusOK {

@@ -24,52 +24,53 @@ func relaxGC() {
 
 const (
 	// idleTick is how often a server checks whether it is idle.
-	restTick = time.Second
+	idleTick = time.Second
 	// idleBytes is the most that an idle server allocates in a tick. It only polls for background jobs and answers
 	// probes and scrapes.
-	quietBytes = 1 << 20
+	idleBytes = 1 << 20
 	// idleTicks is the number of such ticks in a row after which a server is idle. Caches are worth keeping between the
 	// requests of one client.
-	quietTicks = 5
+	idleTicks = 5
 	// minReclaim is how much a server must have allocated since the last release of memory before another one pays off.
 	// A server that only polls for background jobs reaches it in some minutes.
-	restWorth = 16 << 20
+	minReclaim = 16 << 20
 )
 
 // idleDetector finds the moments to release memory: after the start, and when a load has ended.
-type rest struct {
-	quiet  int    // idle ticks in a row, including this one
-	last   uint64 // bytes ever allocated, at the last tick
-	rested uint64 // the same at the last release; 0 before the first
+type idleDetector struct {
+	idle     int    // idle ticks in a row, including this one
+	last     uint64 // bytes ever allocated, at the last tick
+	released uint64 // the same at the last release; 0 before the first
 }
 
 // newIdleDetector treats the start as ended after the first idle tick.
-func newRest() *rest { return &rest{quiet: quietTicks - 1} }
+func newIdleDetector() *idleDetector { return &idleDetector{idle: idleTicks - 1} }
 
 // due reports whether to release memory now. It is called once per tick with the bytes that the process ever allocated.
-func (r *rest) due(allocated uint64) bool {
-	if allocated-r.last > quietBytes {
-		r.quiet = 0
+func (r *idleDetector) due(allocated uint64) bool {
+	if allocated-r.last > idleBytes {
+		r.idle = 0
 	} else {
-		r.quiet++
+		r.idle++
 	}
 	r.last = allocated
-	if r.quiet < quietTicks || r.rested > 0 && allocated-r.rested < restWorth {
+	if r.idle < idleTicks || r.released > 0 && allocated-r.released < minReclaim {
 		return false
 	}
-	r.rested = allocated
+	r.released = allocated
 	return true
 }
 
-// RestWhenIdle releases memory to the operating system when the server is idle, until ctx ends. Run calls it. So should
-// anything else that starts a server in its own process. Otherwise the memory of the start or of a large import stays:
-// the heap is collected only when it has grown fourfold, and a SQLite connection never frees its page cache.
-func (s *Server) RestWhenIdle(ctx context.Context) {
+// ReleaseMemoryWhenIdle releases memory to the operating system when the server is idle, until ctx ends. Run calls it.
+// So should anything else that starts a server in its own process. Otherwise the memory of the start or of a large
+// import stays: the heap is collected only when it has grown fourfold, and a SQLite connection never frees its page
+// cache.
+func (s *Server) ReleaseMemoryWhenIdle(ctx context.Context) {
 	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(allocated)
-	r := newRest()
+	r := newIdleDetector()
 	r.last = allocated[0].Value.Uint64()
-	tick := time.NewTicker(restTick)
+	tick := time.NewTicker(idleTick)
 	defer tick.Stop()
 	for {
 		select {
@@ -79,18 +80,18 @@ func (s *Server) RestWhenIdle(ctx context.Context) {
 		}
 		metrics.Read(allocated)
 		if r.due(allocated[0].Value.Uint64()) {
-			s.giveBack(ctx)
+			s.releaseMemory(ctx)
 		}
 	}
 }
 
 // releaseMemory takes about ten milliseconds. Memory that is needed again comes from the page cache of the operating
 // system, within a few milliseconds in total.
-func (s *Server) giveBack(ctx context.Context) {
+func (s *Server) releaseMemory(ctx context.Context) {
 	err := s.store.ReleaseMemory(ctx)
 	runtime.GC() // pools keep their contents for one more collection
 	debug.FreeOSMemory()
 	if err = errors.Join(err, dropProgram()); err != nil && ctx.Err() == nil {
-		s.log.Debug("not all memory could be given back", "error", err)
+		s.log.Debug("not all memory could be released", "error", err)
 	}
 }

@@ -23,7 +23,7 @@ import (
 const (
 	// handshakeTimeout limits the handshake of a new connection.
 	handshakeTimeout = 20 * time.Second
-	// pingEvery and pingTimeout detect connections whose other end has gone silently.
+	// pingEvery and pingTimeout detect connections to peers that have gone silently.
 	pingEvery   = 2 * time.Minute
 	pingTimeout = 20 * time.Second
 	// minPingEvery is how often a client may ping. A client that pings more often is disconnected.

@@ -37,7 +37,7 @@ func init() {
 
 const outageToken = "sgp_outage4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa"
 
-// outage is a server whose database fails, and what callers of both ports see.
+// outage is a server with a failing database, and what callers of both ports see.
 type outage struct {
 	t    *testing.T
 	s    *server.Server

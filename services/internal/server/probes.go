@@ -39,12 +39,12 @@ func newProbes(ping func(context.Context) error, disk func() (problem string, fu
 // serving marks the server and each of its services as ready.
 func (p *probes) serving(services []string) {
 	p.services = append([]string{""}, services...)
-	p.say(healthv1.HealthCheckResponse_SERVING)
+	p.setStatus(healthv1.HealthCheckResponse_SERVING)
 	p.ready.Store(true)
 }
 
-// say sets the gRPC health status of all services. After health.Shutdown it does nothing.
-func (p *probes) say(state healthv1.HealthCheckResponse_ServingStatus) {
+// setStatus sets the gRPC health status of all services. After health.Shutdown it does nothing.
+func (p *probes) setStatus(state healthv1.HealthCheckResponse_ServingStatus) {
 	for _, name := range p.services {
 		p.health.SetServingStatus(name, state)
 	}
@@ -53,7 +53,7 @@ func (p *probes) say(state healthv1.HealthCheckResponse_ServingStatus) {
 // refused makes the node not ready, until writable. It reports whether the node was ready. The reason is public.
 func (p *probes) refused(reason string) (changed bool) {
 	if changed = p.refusing.Swap(&reason) == nil; changed {
-		p.say(healthv1.HealthCheckResponse_NOT_SERVING)
+		p.setStatus(healthv1.HealthCheckResponse_NOT_SERVING)
 	}
 	return changed
 }
@@ -61,7 +61,7 @@ func (p *probes) refused(reason string) (changed bool) {
 // writable undoes refused.
 func (p *probes) writable() (changed bool) {
 	if changed = p.refusing.Swap(nil) != nil; changed {
-		p.say(healthv1.HealthCheckResponse_SERVING)
+		p.setStatus(healthv1.HealthCheckResponse_SERVING)
 	}
 	return changed
 }
@@ -85,7 +85,7 @@ func (p *probes) readiness(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if p.corrupt.Load() {
-		writeProbe(w, http.StatusServiceUnavailable, "the database is corrupt; the log says more")
+		writeProbe(w, http.StatusServiceUnavailable, "the database is corrupt; see the log")
 		return
 	}
 	if reason := p.refusing.Load(); reason != nil {

@@ -91,7 +91,7 @@ func (r *Reports) Behind(group Service) Service {
 }
 
 func (r *Reports) intercept(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	if err := r.reach(ctx); err != nil {
+	if err := r.ensureReplica(ctx); err != nil {
 		return nil, err
 	}
 	answer, err := handler(ctx, request)
@@ -111,19 +111,19 @@ func (r *Reports) intercept(ctx context.Context, request any, _ *grpc.UnaryServe
 }
 
 func (r *Reports) warn(err error) {
-	r.log.Warn("the reports database cannot be reached: reports are refused until it answers, all else goes on",
+	r.log.Warn("the reports database cannot be reached: reports are refused until it answers, everything else continues",
 		"location", r.store.Location(), "error", err)
 }
 
 func (r *Reports) unfit(err error) {
 	if !r.warned.Swap(true) {
-		r.log.Error("the reports database is not fit for reports: they are refused, all else goes on", "error", err)
+		r.log.Error("the reports database cannot be used: reports are refused, everything else continues", "error", err)
 	}
 }
 
-// reach checks the replica unless the last check is recent, because it may be promoted at any time. Concurrent calls
-// share one check.
-func (r *Reports) reach(ctx context.Context) error {
+// ensureReplica checks the replica unless the last check is recent, because it may be promoted at any time. Concurrent
+// calls share one check.
+func (r *Reports) ensureReplica(ctx context.Context) error {
 	if at := r.checked.Load(); at != 0 && store.Now()-at < reportsCheckInterval.Microseconds() {
 		return nil
 	}
@@ -143,10 +143,10 @@ func (r *Reports) reach(ctx context.Context) error {
 	r.checked.Store(0)
 	r.unfit(err)
 	if errors.Is(err, store.ErrNoReplica) {
-		return apierr.Unavailable(err, "reports cannot be read: their database (reports-database) is no replica of the database any more, "+
-			"and the administrator of the server has to name one")
+		return apierr.Unavailable(err, "reports cannot be read: their database (reports-database) is no longer a replica of the database, "+
+			"and the administrator of the server must configure one")
 	}
-	return apierr.Unavailable(err, "reports cannot be read: their database (reports-database) is not fit for it, and the log of the server says why")
+	return apierr.Unavailable(err, "reports cannot be read: their database (reports-database) cannot be used, and the log of the server says why")
 }
 
 // check verifies that the database is a replica of the main database.
@@ -196,7 +196,7 @@ func readSealedCheck(ctx context.Context, st *store.Store) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the mark of the installation: %w", err)
+		return nil, fmt.Errorf("read the id of the installation: %w", err)
 	}
 	return row.Value, nil
 }

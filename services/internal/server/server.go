@@ -34,7 +34,7 @@ func Run(ctx context.Context, cfg config.Config, stderr io.Writer, domains []Dom
 	}
 	resting, wake := context.WithCancel(ctx)
 	defer wake()
-	go s.RestWhenIdle(resting)
+	go s.ReleaseMemoryWhenIdle(resting)
 	defer context.AfterFunc(ctx, func() {
 		// The caller still catches the signals that ended ctx. From now on they have their default effect.
 		signal.Reset(os.Interrupt, syscall.SIGTERM)
@@ -128,14 +128,14 @@ const (
 	// On loopback addresses without a proxy, only watchers of the gRPC health service need to notice.
 	lameDuckLocal = 200 * time.Millisecond
 	// Closing idle ports takes a moment, too. Without this, a grace period of 0 would always end in an error.
-	leastGrace = 100 * time.Millisecond
+	minGrace = 100 * time.Millisecond
 )
 
 // shutdown makes the node not ready and keeps serving while load balancers notice. In-flight requests and background
 // jobs may end within the grace period; then they are cut off. Finally it closes everything else.
 func (s *Server) shutdown() error {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), max(s.config.ShutdownGrace, leastGrace))
+	ctx, cancel := context.WithTimeout(context.Background(), max(s.config.ShutdownGrace, minGrace))
 	defer cancel()
 	s.probes.stopping()
 	s.log.Info("stopping", "grace", s.config.ShutdownGrace.String())
@@ -230,6 +230,6 @@ func (c closer) closeWithin(ctx context.Context, most time.Duration) error {
 	case err := <-closed:
 		return err
 	case <-timer.C:
-		return fmt.Errorf("it does not end within %s and is left behind", most)
+		return fmt.Errorf("it did not close within %s and is abandoned", most)
 	}
 }

@@ -160,7 +160,7 @@ func TestStoppedServerHasWrittenItsLog(t *testing.T) {
 		t.Errorf("%d calls are in the log, want %d", got, callers*calls)
 	}
 	if at := strings.Index(log, " msg=stopped "); at < strings.LastIndex(log, " msg=call ") {
-		t.Errorf("the last line is not that of the end:\n%s", log)
+		t.Errorf("the last line does not report the stop:\n%s", log)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// unruled has a service whose proto has no access rule.
+// unruled has a service without an access rule in its proto.
 func unruled(*server.Deps) server.Parts {
 	desc := grpc.ServiceDesc{
 		ServiceName: "palisade.test.v1.Unruled", HandlerType: (*any)(nil),

@@ -10,7 +10,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// MakesAdmins lists the slugs of the deployments whose default role is administrator.
+// MakesAdmins lists the slugs of the deployments with administrator as the default role.
 func MakesAdmins(ctx context.Context, st *store.Store) ([]string, error) {
 	return st.Reader.Deployment.Query().Where(deployment.DefaultRole(string(access.RoleAdmin))).
 		Order(deployment.ByID()).Select(deployment.FieldSlug).Strings(tenant.System(ctx))

@@ -372,6 +372,6 @@ func (s *Server) banner(st *store.Store, build config.Build, tracing *telemetry.
 		"metrics", "http://"+s.addresses.Metrics+"/metrics", "tls", s.config.TLSCert != "",
 		"database", kind, "location", st.Location(), "tracing", tracing.Enabled(), "roles", s.config.Roles)
 	if kind == "sqlite" && !s.config.Has(config.RoleWorker) {
-		s.log.Warn("nobody does background jobs: a SQLite file has one node, and this one has not the role worker", "roles", s.config.Roles)
+		s.log.Warn("no node runs background jobs: a SQLite file has one node, and this one lacks the role worker", "roles", s.config.Roles)
 	}
 }

@@ -86,7 +86,7 @@ func redactRecord(r slog.Record) slog.Record {
 
 type attrsKey struct{}
 
-// WithAttrs returns a context whose log records carry attrs, after those of ctx itself.
+// WithAttrs returns a context whose log records carry attrs, after the attributes of ctx itself.
 func WithAttrs(ctx context.Context, attrs ...slog.Attr) context.Context {
 	return context.WithValue(ctx, attrsKey{}, append(slices.Clip(Attrs(ctx)), attrs...))
 }

@@ -55,18 +55,18 @@ func NewMetrics(log *slog.Logger, version, revision, goVersion string) *Metrics 
 		GRPC: grpcprom.NewServerMetrics(),
 		RequestSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "palisade_request_duration_seconds",
-			Help:    "How long calls took, in seconds, by RPC, gRPC code and transport.",
+			Help:    "Duration of calls in seconds, by RPC, gRPC code and transport.",
 			Buckets: requestBuckets,
 		}, []string{"method", "code", "transport"}),
 		InFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "palisade_requests_in_flight",
-			Help: "Calls that are being handled now.",
+			Help: "In-flight calls.",
 		}, []string{"transport"}),
 		Panics:           counter("palisade_panics_total", "Panics of handlers that were recovered."),
-		RateLimited:      counter("palisade_rate_limited_total", "Calls that were refused because their credential made too many."),
+		RateLimited:      counter("palisade_rate_limited_total", "Calls that were refused by a rate limit."),
 		AuditFailures:    counterVec("palisade_audit_failures_total", "Audit entries that were not written with their call.", "reason"),
 		FindingsIngested: counterVec("palisade_findings_ingested_total", "Results of uploaded reports.", "product", "outcome"),
-		UnknownFields:    counter("palisade_unknown_json_fields_total", "Fields of JSON bodies that no operation knows and that were ignored."),
+		UnknownFields:    counter("palisade_unknown_json_fields_total", "Unknown fields of JSON bodies, which were ignored."),
 		registry:         prometheus.NewRegistry(),
 		log:              log,
 	}
@@ -109,13 +109,13 @@ func (m *Metrics) WatchTransactions(waiting func() int64) {
 // known, as palisade_disk_free_bytes.
 func (m *Metrics) WatchDisk(used func() int64, free func() (bytes int64, known bool)) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "palisade_spool_bytes", Help: "Bytes of files that uploads have on disk now: see spool-quota.",
+		Name: "palisade_spool_bytes", Help: "Bytes that uploads use on disk: see spool-quota.",
 	}, func() float64 { return float64(used()) }))
 	if _, known := free(); !known {
 		return
 	}
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "palisade_disk_free_bytes", Help: "Bytes that are free where data lies: see disk-reserve.",
+		Name: "palisade_disk_free_bytes", Help: "Free bytes on the disk of the data directory: see disk-reserve.",
 	}, func() float64 { bytes, _ := free(); return float64(bytes) }))
 }
 
@@ -133,7 +133,7 @@ type queueCollector struct {
 	log   *slog.Logger
 }
 
-var queueDesc = prometheus.NewDesc("palisade_queue_depth", "Background jobs that wait to be worked, up to 10000 of a queue in one state.", []string{"queue"}, nil)
+var queueDesc = prometheus.NewDesc("palisade_queue_depth", "Waiting background jobs, counted up to 10000 per queue and state.", []string{"queue"}, nil)
 
 // Describe sends the descriptor of the gauge.
 func (c queueCollector) Describe(ch chan<- *prometheus.Desc) { ch <- queueDesc }

@@ -17,7 +17,7 @@ type Request func(ctx context.Context, into proto.Message, room *intake.Share) e
 
 type key struct{}
 
-// NewContext returns the context of a call whose request is not decoded.
+// NewContext returns the context of a call with an undecoded request.
 func NewContext(ctx context.Context, r Request) context.Context {
 	return context.WithValue(ctx, key{}, r)
 }

@@ -50,13 +50,13 @@ var Modes = []Mode{
 const (
 	// byteInterval is the time between two bytes. A real attack would use a second; the budgets in tests are shorter,
 	// too.
-	drip = 50 * time.Millisecond
+	byteInterval = 50 * time.Millisecond
 	// redirectDelay is how long a redirect takes.
-	hop = 200 * time.Millisecond
+	redirectDelay = 200 * time.Millisecond
 	// listenTime is how long the receiver waits for a first byte. In some protocols the server speaks first.
-	listening = 200 * time.Millisecond
+	listenTime = 200 * time.Millisecond
 	// closeTimeout is how long a busy machine may take to close a connection.
-	patience = 30 * time.Second
+	closeTimeout = 30 * time.Second
 )
 
 // Options configure a receiver.
@@ -83,11 +83,11 @@ type Receiver struct {
 // conn is an accepted connection.
 type conn struct {
 	net.Conn
-	raw    net.Conn
-	first  chan struct{} // closed with the first byte
-	closed chan struct{} // closed when the caller has closed the connection
-	look   chan struct{} // closed when the test asks for it
-	once   sync.Once
+	raw         net.Conn
+	first       chan struct{} // closed with the first byte
+	closed      chan struct{} // closed when the caller has closed the connection
+	checkClosed chan struct{} // closed when the test asks for it
+	once        sync.Once
 }
 
 // Start listens. With TLS, the URL is https://.
@@ -117,7 +117,7 @@ func Start(t testing.TB, mode Mode, o Options) *Receiver {
 			if err != nil {
 				return
 			}
-			c := &conn{Conn: raw, raw: raw, first: make(chan struct{}), closed: make(chan struct{}), look: make(chan struct{})}
+			c := &conn{Conn: raw, raw: raw, first: make(chan struct{}), closed: make(chan struct{}), checkClosed: make(chan struct{})}
 			if o.TLS != nil && mode != Silent && mode != Unread && mode != HalfClosed {
 				c.Conn = tls.Server(raw, o.TLS)
 			}
@@ -140,9 +140,9 @@ func (r *Receiver) RequireClosed(t testing.TB) {
 	if len(conns) == 0 {
 		t.Error("the receiver was not called")
 	}
-	late := time.After(patience)
+	late := time.After(closeTimeout)
 	for _, c := range conns {
-		c.once.Do(func() { close(c.look) })
+		c.once.Do(func() { close(c.checkClosed) })
 		select {
 		case <-c.closed:
 		case <-late:
@@ -156,7 +156,7 @@ func (r *Receiver) read(c *conn) {
 	defer close(c.closed)
 	if r.mode == Unread {
 		select {
-		case <-c.look:
+		case <-c.checkClosed:
 		case <-r.ending:
 		}
 	}
@@ -182,7 +182,7 @@ func (r *Receiver) answer(c *conn) {
 	case <-c.first:
 	case <-c.closed:
 		return
-	case <-time.After(listening):
+	case <-time.After(listenTime):
 	}
 	header := r.options.Greeting
 	if header == "" {
@@ -203,13 +203,13 @@ func (r *Receiver) answer(c *conn) {
 		for more := say(c, header); more; more = say(c, strings.Repeat("250-endless\r\n", 1<<10)) {
 		}
 	case Redirects:
-		time.Sleep(hop)
+		time.Sleep(redirectDelay)
 		if say(c, "HTTP/1.1 302 Found\r\nLocation: /again\r\nContent-Length: 0\r\nConnection: close\r\n\r\n") {
 			_ = c.Close()
 		}
 	case Reset:
 		if say(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"half\":") {
-			time.Sleep(drip)
+			time.Sleep(byteInterval)
 			_ = c.raw.(*net.TCPConn).SetLinger(0)
 			_ = c.raw.Close()
 		}
@@ -218,7 +218,7 @@ func (r *Receiver) answer(c *conn) {
 		}
 	case Slow1xx:
 		for say(c, "HTTP/1.1 103 Early Hints\r\n\r\n") {
-			time.Sleep(drip)
+			time.Sleep(byteInterval)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func (r *Receiver) drip(c *conn, text string) {
 			return
 		case <-c.closed:
 			return
-		case <-time.After(drip):
+		case <-time.After(byteInterval):
 		}
 		if !say(c, text[i:i+1]) {
 			return

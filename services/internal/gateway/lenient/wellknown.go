@@ -54,7 +54,7 @@ var timeLayouts = []string{
 	"2006-01-02",
 }
 
-// lostPlus matches a zone whose plus sign was decoded as a space, as in an unescaped query.
+// lostPlus matches a zone with a plus sign that was decoded as a space, as in an unescaped query.
 var lostPlus = regexp.MustCompile(` (\d\d:?\d\d)$`)
 
 // timestamp accepts the layouts above, without a zone as UTC, and seconds since 1970. Year 1 (Go's zero time) and 0
