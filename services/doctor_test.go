@@ -29,7 +29,7 @@ func failures(t *testing.T, checks []Check) []string {
 	return names
 }
 
-func TestDoctorOfAWellServer(t *testing.T) {
+func TestDoctorOfAHealthyServer(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
 	if bad := failures(t, Doctor(t.Context(), cfg)); len(bad) != 0 {
 		t.Errorf("before the first start: %v", bad)
@@ -90,7 +90,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestDoctorAsksTheIssuer(t *testing.T) {
+func TestDoctorChecksTheIssuer(t *testing.T) {
 	var issuer *httptest.Server
 	issuer = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]string{"issuer": issuer.URL, "jwks_uri": issuer.URL + "/keys"})

@@ -37,7 +37,7 @@ func soon(got, want string) string {
 }
 
 // Each response of an operation has the caller's quota, whatever its status, over both transports alike.
-func TestAnswersTellTheQuota(t *testing.T) {
+func TestResponsesHaveTheQuota(t *testing.T) {
 	// So slow that no token returns while the test runs.
 	s := apitest.Start(t, func(c *config.Config) { c.RateLimit = 0.0001 })
 	const policy = `1;w=10000;comment="credential"`

@@ -153,7 +153,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-func TestOtherPeoplesVariablesAreIgnored(t *testing.T) {
+func TestForeignVariablesAreIgnored(t *testing.T) {
 	env := []string{
 		"PALISADE_URL=http://x", "PALISADE_TOKEN=t", "PALISADE_TEST_POSTGRES=postgres://x",
 		"PALISADE_SERVICE_HOST=10.0.0.1", "PALISADE_SERVICE_PORT=8080", "PALISADE_SERVICE_PORT_HTTP=8080",

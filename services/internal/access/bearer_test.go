@@ -60,7 +60,7 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-func TestParsedBearerHasOneReading(t *testing.T) {
+func TestBearerParsingIsUnambiguous(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scheme := rapid.SampledFrom([]string{"Bearer ", "bearer ", "BEARER ", "Bearer", "Basic ", ""}).Draw(t, "scheme")
 		header := scheme + rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]{0,20}`), rapid.StringMatching(`[!-~]{1,20}`)).Draw(t, "rest")

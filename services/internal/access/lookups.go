@@ -64,15 +64,15 @@ func (l *lookups) of(ctx context.Context, hash []byte) (*tokenRow, error) {
 	shared := running.next
 	l.mu.Unlock()
 	wait := waitOf(ctx)
-	patience := time.NewTimer(wait)
-	defer patience.Stop()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	select {
 	case <-shared.done:
 		if shared.err == nil {
 			return shared.row, nil
 		}
-	case <-patience.C:
-		if wait == lookupWait { // the request has less time than usual
+	case <-timer.C:
+		if wait == lookupWait { // after a shorter wait the look-up may still be in time
 			l.leave(key, running, shared)
 		}
 	case <-ctx.Done():

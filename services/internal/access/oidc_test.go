@@ -116,7 +116,7 @@ func (s *server) withOIDC(t *testing.T, p *provider) *server {
 	return s
 }
 
-func TestOIDCTakesInANewUser(t *testing.T) {
+func TestOIDCProvisionsANewUser(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		idp := newProvider(t)

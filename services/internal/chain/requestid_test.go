@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestSaneID(t *testing.T) {
+func TestValidID(t *testing.T) {
 	for id, want := range map[string]bool{
 		"018f-aB_.": true, strings.Repeat("x", maxRequestID): true,
 		"": false, "a\nb": false, "a b": false, "\xff": false, "ä": false, strings.Repeat("x", maxRequestID+1): false,

@@ -9,7 +9,7 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-func TestServerServesOnAfterARest(t *testing.T) {
+func TestServerServesAfterReleasingMemory(t *testing.T) {
 	for _, database := range []string{"sqlite", "postgres"} {
 		t.Run(database, func(t *testing.T) {
 			cfg := apitest.EmptyConfig(t)

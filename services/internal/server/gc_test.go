@@ -14,7 +14,7 @@ func ticks(r *idleDetector, allocated *uint64, mebibytes ...float64) []int {
 	return due
 }
 
-func TestRestIsDueWhenTheStartHasEnded(t *testing.T) {
+func TestMemoryIsReleasedAfterTheStart(t *testing.T) {
 	var allocated uint64
 	r := newIdleDetector()
 	if got := ticks(r, &allocated, 40, 3, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1); len(got) != 1 || got[0] != 6 {
@@ -28,7 +28,7 @@ func TestRestIsDueWhenTheStartHasEnded(t *testing.T) {
 	}
 }
 
-func TestRestIsDueAfterWork(t *testing.T) {
+func TestMemoryIsReleasedAfterWork(t *testing.T) {
 	for name, c := range map[string]struct {
 		mebibytes []float64
 		want      []int

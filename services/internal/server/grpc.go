@@ -33,7 +33,7 @@ const (
 	// get new goroutines.
 	streamWorkers = 32
 	// streamWindow and connectionWindow are how many bytes a client may send before they are read. By default both grow
-	// to 16 MB on fast networks, for each call that has not been authenticated. A message that is being read can always
+	// to 16 MB on fast networks, for each call that has not been read. A message that is being read can always
 	// arrive completely.
 	streamWindow, connectionWindow = 128 << 10, 1 << 20
 	// writeBuffer is how many bytes a connection collects before it writes. A page of findings has 170 KB.
