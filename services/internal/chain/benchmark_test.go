@@ -17,7 +17,7 @@ func BenchmarkUnary(b *testing.B) {
 		file, err := os.Create(filepath.Join(b.TempDir(), "log"))
 		must(b, err)
 		lines := telemetry.NewLogBuffer(file)
-		lines.Gather()
+		lines.StartBuffering()
 		f := newFixture(b, func(d *chain.Deps) {
 			d.RateLimit = 1e9
 			var err error
@@ -33,6 +33,6 @@ func BenchmarkUnary(b *testing.B) {
 				}
 			})
 		}
-		must(b, errors.Join(lines.Through(), file.Close()))
+		must(b, errors.Join(lines.StopBuffering(), file.Close()))
 	}
 }

@@ -80,8 +80,8 @@ func (s *Server) openReports(ctx context.Context, main *store.Store, metrics *te
 	return r, nil
 }
 
-// Behind wraps a service group so that its calls fail while the replica is down.
-func (r *Reports) Behind(group Service) Service {
+// RequireReplica wraps a service group so that its calls fail while the configured replica is down.
+func (r *Reports) RequireReplica(group Service) Service {
 	if r.store == r.main {
 		return group
 	}

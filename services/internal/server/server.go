@@ -91,7 +91,7 @@ func (s *Server) onClose(name string, fn func(ctx context.Context) error) {
 
 // run serves all ports until Stop or until one of them fails. Log lines are buffered only during this time.
 func (s *Server) run() {
-	s.lines.Gather()
+	s.lines.StartBuffering()
 	failed := make(chan error, 3)
 	serve := func(key string, fn func() error) {
 		go func() {
@@ -115,7 +115,7 @@ func (s *Server) run() {
 		case err = <-failed:
 			s.log.Error("a listener failed; stopping", "error", err)
 		}
-		_ = s.lines.Through() // a second signal leaves no time to flush
+		_ = s.lines.StopBuffering() // a second signal leaves no time to flush
 		s.err = errors.Join(err, s.shutdown())
 		close(s.done)
 	}()

@@ -66,11 +66,11 @@ func TestLogBuffer(t *testing.T) {
 		log.Info("a")
 		want("a", 1)
 
-		lines.Gather()
+		lines.StartBuffering()
 		log.Info("b")
 		log.WithGroup("g").Info("c")
 		want("a", 1)
-		time.Sleep(gatherFor)
+		time.Sleep(maxBufferTime)
 		want("a b c", 2)
 
 		log.Info("d")
@@ -82,7 +82,7 @@ func TestLogBuffer(t *testing.T) {
 		want("a b c d e f", 4)
 
 		log.Info("g")
-		if err := lines.Through(); err != nil {
+		if err := lines.StopBuffering(); err != nil {
 			t.Error(err)
 		}
 		want("a b c d e f g", 5)
@@ -94,7 +94,7 @@ func TestLogBuffer(t *testing.T) {
 func TestLogBufferWritesWholeLines(t *testing.T) {
 	const writers, each = 8, 500
 	log, lines, out := newBufferedLogger(t)
-	lines.Gather()
+	lines.StartBuffering()
 	var group sync.WaitGroup
 	for w := range writers {
 		group.Go(func() {
@@ -104,7 +104,7 @@ func TestLogBufferWritesWholeLines(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if err := lines.Through(); err != nil {
+	if err := lines.StopBuffering(); err != nil {
 		t.Error(err)
 	}
 	got := map[string]bool{}
@@ -129,7 +129,7 @@ func TestLogBufferWritesWholeLines(t *testing.T) {
 func TestLogBufferGoesOnAfterAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, lines, out := newBufferedLogger(t)
-		lines.Gather()
+		lines.StartBuffering()
 		out.err = errors.New("no space left on device")
 		log.Error("lost")
 		log.Info("lost, too")
