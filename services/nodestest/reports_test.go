@@ -192,7 +192,7 @@ func TestReportsOfAnotherInstallation(t *testing.T) {
 	n := newNode(t, "node", binary(t), database, filepath.Join(t.TempDir(), "palisade.key"), "PALISADE_REPORTS_DATABASE="+through)
 	n.start()
 	foreign.up()
-	requireNoReports(t, n, "reports cannot be read: their database (reports-database) is not fit for it")
+	requireNoReports(t, n, "reports cannot be read: their database (reports-database) cannot be used")
 	if log := n.log.String(); !strings.Contains(log, "is the database of another installation, not a replica of") {
 		t.Errorf("the log does not say why: %s", log)
 	}

@@ -27,7 +27,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// secret stands in every raw error below and must never be in a status.
+// secret is part of every raw error below and must never be in a status.
 const secret = "hunter2"
 
 var mappings = map[string]struct {
@@ -85,7 +85,7 @@ func TestMap(t *testing.T) {
 			if got := apierr.ReasonName(apierr.ReasonOf(mapped)); got != test.reason {
 				t.Errorf("reason %s", got)
 			}
-			// The reason must be in the status, since that is all that crosses a socket.
+			// The reason must be in the status, which is all that crosses a socket.
 			if got := apierr.ReasonName(apierr.ReasonOf(st.Err())); got != test.reason {
 				t.Errorf("reason %s in the status", got)
 			}
@@ -108,7 +108,7 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// TestStaleSaysTheVersion: also where the error came over a socket, and the body of every other error has no such key.
+// TestStaleSaysTheVersion: the version survives a socket, and the body of every other error has no such key.
 func TestStaleSaysTheVersion(t *testing.T) {
 	sent, _ := status.FromError(apierr.Stale("sha256:ab", "changed"))
 	if body := string(apierr.HTTPBody(sent.Err(), "r-1")); !strings.HasSuffix(body, `"requestId":"r-1","state_version":"sha256:ab"}`) {
@@ -119,7 +119,7 @@ func TestStaleSaysTheVersion(t *testing.T) {
 	}
 }
 
-// TestMapNeverLeaks: no text of a raw error gets out, whatever wraps it.
+// TestMapNeverLeaks: no text of a raw error leaks, whatever wraps it.
 func TestMapNeverLeaks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		err := errors.New(secret)
@@ -141,7 +141,7 @@ func TestMapNeverLeaks(t *testing.T) {
 	})
 }
 
-// TestOverSocket: an error that came as a plain status, as from a client connection, keeps its reason and details.
+// TestOverSocket: an error that arrives as a plain status, as from a client connection, keeps its reason and details.
 func TestOverSocket(t *testing.T) {
 	sent := apierr.RateLimited(3 * time.Second)
 	st, _ := status.FromError(sent)

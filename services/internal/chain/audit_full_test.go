@@ -14,8 +14,8 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 )
 
-// While as many entries wait for the database as there is room for, what would leave another is refused before it does
-// anything; what is only read is answered. When the database has taken them, all goes on.
+// When the limit of pending entries is reached, calls that need an entry are refused before they do anything, and reads
+// are answered. After the database has stored the entries, all calls work again.
 func TestAuditWithoutRoom(t *testing.T) {
 	f := newFixture(t)
 	var reached atomic.Int64

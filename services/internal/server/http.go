@@ -16,7 +16,7 @@ import (
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
-// httpParts is what the HTTP port is made of.
+// httpParts are the dependencies of the HTTP port.
 type httpParts struct {
 	config   config.Config
 	log      *slog.Logger
@@ -31,8 +31,8 @@ type httpParts struct {
 	tls      *tls.Config // nil for plain HTTP
 }
 
-// httpServer makes the server of the HTTP port: the gateway, which calls the same handlers through the same links as
-// the gRPC port, and the few routes that are no RPC.
+// httpServer creates the server of the HTTP port. The gateway calls the same handlers through the same links as the
+// gRPC port. Few routes are not RPCs.
 func httpServer(parts httpParts) (*http.Server, error) {
 	cfg := parts.config
 	unary, stream := chain.Interceptors(parts.links)
@@ -70,7 +70,7 @@ func httpServer(parts httpParts) (*http.Server, error) {
 	}, parts.tracing.HTTP(handler)), nil
 }
 
-// exposed lists the services of the groups with their routes. Their names are those that they register under.
+// exposed lists the services of the groups with their routes, under the names that they register.
 func exposed(list []Service) []gateway.Service {
 	var services []gateway.Service
 	for _, group := range list {
@@ -79,7 +79,7 @@ func exposed(list []Service) []gateway.Service {
 		routes := group.RegisterHTTP
 		for _, name := range serviceNames(handlers) {
 			services = append(services, gateway.Service{Name: name, Register: routes})
-			routes = nil // of all services of the group; once is enough
+			routes = nil // one registration adds all routes of the group
 		}
 	}
 	return services
