@@ -23,12 +23,6 @@ func InvalidArgument(field, format string, args ...any) error {
 	return invalid(errorsv1.Reason_REASON_INVALID_ARGUMENT, field, fmt.Sprintf(format, args...))
 }
 
-// PageSizeOutOfRange refuses a page size. field is "page_size" or "limit", as in the operation.
-func PageSizeOutOfRange(field string, got, least, most int64) error {
-	text := fmt.Sprintf("%s must be between %d and %d, got %d", field, least, most, got)
-	return invalid(errorsv1.Reason_REASON_PAGE_SIZE_OUT_OF_RANGE, field, text)
-}
-
 // InvalidCursor refuses a cursor that this server did not issue, or that belongs to another filter. field is its JSON
 // name.
 func InvalidCursor(field string) error {
@@ -99,11 +93,6 @@ func AlreadyExists(format string, args ...any) error {
 // FailedPrecondition means that the current state does not permit the operation. Over HTTP it is 400.
 func FailedPrecondition(format string, args ...any) error {
 	return newf(codes.FailedPrecondition, errorsv1.Reason_REASON_FAILED_PRECONDITION, format, args...)
-}
-
-// Gone means that the deployment uses a newer service for this (DEPLOYMENT_MIGRATED). Over HTTP it is 410.
-func Gone(format string, args ...any) error {
-	return newf(codes.FailedPrecondition, errorsv1.Reason_REASON_DEPLOYMENT_MIGRATED, format, args...)
 }
 
 // RateLimited has the retry delay, at least one second. Over HTTP it is 429 with Retry-After.

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// The page, and what is in it. html/template would keep every exported method of the program in the binary.
+// The page and its contents. html/template would keep every exported method of the program in the binary.
 var (
 	//go:embed login.html
 	loginHTML string
@@ -57,20 +57,21 @@ func newLoginPage() *loginPage {
 	}
 }
 
-// hashOf permits the content of a tag, and nothing else, in a Content-Security-Policy.
-func hashOf(page []byte, tag string) string {
-	_, rest, _ := bytes.Cut(page, []byte("<"+tag+">"))
-	content, _, _ := bytes.Cut(rest, []byte("</"+tag+">"))
-	sum := sha256.Sum256(content)
+// hashOf allows what is between the tags, and nothing else, in a Content-Security-Policy.
+func hashOf(page, tag string) string {
+	_, rest, _ := strings.Cut(page, "<"+tag+">")
+	content, _, _ := strings.Cut(rest, "</"+tag+">")
+	sum := sha256.Sum256([]byte(content))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
 // ServeHTTP writes the page.
 func (p *loginPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request := newLoginRequest(r.URL.Query())
-	var body bytes.Buffer
-	if err := p.page.Execute(&body, request); err != nil {
-		panic(err) // the template was executed at start; the gateway answers and logs
+	body := p.incomplete
+	if request.Key != "" {
+		body = strings.NewReplacer("{{asks}}", html.EscapeString(request.Asks), "{{tail}}", html.EscapeString(request.Tail),
+			"{{key}}", html.EscapeString(request.Key)).Replace(p.form)
 	}
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
@@ -83,7 +84,7 @@ func (p *loginPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if request.Key == "" {
 		w.WriteHeader(http.StatusBadRequest)
 	}
-	_, _ = w.Write(body.Bytes()) // the client may have gone
+	_, _ = io.WriteString(w, body) // the caller may be gone
 }
 
 func newLoginRequest(query url.Values) loginRequest {
