@@ -82,7 +82,7 @@ func TestMovedFileKeepsTheFinding(t *testing.T) {
 	})
 }
 
-// A finding whose code changes on its line is still the same finding.
+// A finding is still the same if the code on its line changes.
 func TestChangedCodeKeepsTheFinding(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -312,7 +312,7 @@ func large(t *testing.T) []byte {
 	return sarifOf(t, run{Tool: "gosec", Results: results})
 }
 
-// A report that cannot be read, or whose client disconnects, changes nothing and leaves no file behind.
+// A report changes nothing and leaves no file behind if it cannot be read or its client disconnects.
 func TestReportsThatAreNotRead(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -28,7 +28,7 @@ const (
 	statisticsSnooze = time.Minute
 	// abandonedAfter is how long a scan may be pending or running before it is considered abandoned.
 	abandonedAfter = 24 * time.Hour
-	// abandonedInterval is how often abandoned scans are searched, and announcements of imports whose node has died.
+	// abandonedInterval is how often abandoned scans are searched, and announcements of imports on dead nodes.
 	abandonedInterval = 5 * time.Minute
 	// announcementAge is the age from which an announcement is checked. By then its import has announced itself for
 	// sure, and a live import deletes its announcement when it commits.
@@ -80,7 +80,7 @@ func (w *statisticsWorker) Work(ctx context.Context, _ *river.Job[refreshStatist
 	return err
 }
 
-// abandonedScans is the periodic job that gives up scans whose scanner never reported.
+// abandonedScans is the periodic job that gives up scans without a report from their scanner.
 type abandonedScans struct{}
 
 // Kind implements river.JobArgs.
@@ -95,7 +95,7 @@ type abandonedWorker struct {
 	log   *slog.Logger
 }
 
-// Work marks the abandoned scans of all deployments, and deletes the announcements of imports whose node has died.
+// Work marks the abandoned scans of all deployments, and deletes the announcements of imports on dead nodes.
 func (w *abandonedWorker) Work(ctx context.Context, _ *river.Job[abandonedScans]) error {
 	deleted := deletePendingImports(ctx, w.store, time.Now().Add(-announcementAge))
 	n, err := giveUpScans(ctx, w.store, time.Now().Add(-abandonedAfter))

@@ -148,7 +148,7 @@ func TestRuleTextFollowsTheTool(t *testing.T) {
 	})
 }
 
-// TestParallelUploads: eight parallel uploads give one state, and no events beyond those of the first.
+// TestParallelUploads: eight parallel uploads give the same state and events as one.
 func TestParallelUploads(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -172,7 +172,7 @@ func TestGivenUpImportIsForgotten(t *testing.T) {
 	if got := shownRules(s.Get(t, allFindings)); got != "1 old" {
 		t.Errorf("during the import: %s", got)
 	}
-	// The announcement of an import whose node has died is deleted, the announcement of a running import is not.
+	// The announcement of an import on a dead node is deleted, the announcement of a running import is not.
 	if _, err := conn.Exec(t.Context(), "INSERT INTO pending_imports (deployment_id, relevant_since) SELECT deployment_id, relevant_since - 1 FROM pending_imports"); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
-// recorded reads a body in the shape in which a scanner sends it, and applies changes to it.
+// recorded reads a recorded body of a scanner, and applies changes to it.
 func recorded(t testing.TB, name string, change ...func(object)) string {
 	t.Helper()
 	body := parsed(t, string(testdata(t, "scanner/"+name+".json")))
@@ -60,7 +60,7 @@ func at(body any, path ...string) any {
 	return body
 }
 
-// with sets the value at a path whose parents exist.
+// with sets the value at a path. The parents have to exist.
 func with(value any, path ...string) func(object) {
 	return func(body object) {
 		inner, _ := at(body, path[:len(path)-1]...).(object)

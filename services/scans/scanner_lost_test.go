@@ -83,7 +83,7 @@ func TestScannerLeftOutFindingsCloseNothing(t *testing.T) {
 	})
 }
 
-// TestScannerKeepsNothingForNobody: dependencies of a scan whose results will never be stored are not kept.
+// TestScannerKeepsNothingForNobody: dependencies are not kept if the results of their scan will never be stored.
 func TestScannerKeepsNothingForNobody(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

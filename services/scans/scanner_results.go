@@ -45,7 +45,7 @@ type scannerResults struct {
 
 	rules    map[string]*knownRule
 	coverage *storev1.ScannerCoverage
-	// unresolved has the files with findings in subprojects whose dependencies the scanner could not resolve.
+	// unresolved has the files with findings in subprojects with unresolved dependencies.
 	unresolved []string
 	previous   map[string]struct{} // rules that also ran in an older version
 	reported   map[uint64]struct{} // hashed ids of reported findings; nil if they are not needed

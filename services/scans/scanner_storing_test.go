@@ -205,7 +205,7 @@ func TestScannerSecrets(t *testing.T) {
 	})
 }
 
-// TestScannerBlocking: a remediation policy makes the scanner fail for open findings, except for those of monitored
+// TestScannerBlocking: a remediation policy makes the scanner fail for open findings, except for findings of monitored
 // rules. Ignored findings do not count, and the scanner gets their ids.
 func TestScannerBlocking(t *testing.T) {
 	t.Parallel()

@@ -47,8 +47,8 @@ func mayUploadScan(ctx context.Context, db *ent.Client, row *ent.Scan) (bool, er
 	return mayUpload(ctx, db, p)
 }
 
-// creator is the user whose upload creates a project, if uploads of that user are limited. They keep access to it until
-// it is in a team.
+// creator is the user who creates a project by an upload, if uploads of that user are limited. They keep access to it
+// until it is in a team.
 func creator(ctx context.Context) *int64 {
 	if limit := access.UploadsFromContext(ctx); limit != nil {
 		return &limit.UserID

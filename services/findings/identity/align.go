@@ -21,9 +21,9 @@ func (m *matcher) align(g group, rung string) {
 	}
 }
 
-// alignByLocation joins findings with results that have equal evidence and differ only in location. First it joins
-// findings whose result is exactly on the line that the anchors predict, then it joins between neighbouring anchors,
-// and last it joins the rest in order.
+// alignByLocation joins findings with results that have equal evidence and differ only in location. It joins in three
+// steps: findings that have a result exactly on the line that the anchors predict, findings between neighbouring
+// anchors, and the rest in order.
 func (m *matcher) alignByLocation(g group, rung string) {
 	if len(g.known) == 0 || len(g.results) == 0 {
 		return
@@ -67,7 +67,7 @@ func (m *matcher) expected(known []int32, anchors []anchor) ([]int32, []location
 // maxOnLine bounds how many equal results of one line are compared.
 const maxOnLine = 64
 
-// alignExpected joins each finding whose expected line is solid with a result on that line.
+// alignExpected joins each finding that has a solid expected line with a result on that line.
 func (m *matcher) alignExpected(g group, anchors []anchor, rung string) {
 	for _, sameColumn := range []bool{true, false} {
 		for _, k := range g.known {

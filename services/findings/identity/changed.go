@@ -1,6 +1,6 @@
 package identity
 
-// The maximal distance in lines between a result whose code changed and its expected line.
+// The maximal distance in lines between a result with changed code and its expected line.
 const (
 	shapeLimit = 10 // the shape is the same: a variable was renamed
 	lineLimit  = 1  // the code differs
@@ -33,8 +33,8 @@ func (m *matcher) anchorsIn(g group) []anchor {
 	return m.anchorsOf(m.known[g.known[0]].Path, m.results[g.results[0]].Path)
 }
 
-// joinNearby joins open findings with results whose code changed, at most limit lines from the expected line. A closed
-// finding is not reopened by other code. Lines are those that the anchors predict; without anchors they are unchanged.
+// joinNearby joins open findings with results of changed code, at most limit lines from the expected line. A closed
+// finding is not reopened by other code. The anchors predict the lines; without anchors lines are unchanged.
 func (m *matcher) joinNearby(g group, rung string, limit int64) {
 	open := m.openFindings(g)
 	if len(open) == 0 {
@@ -44,7 +44,7 @@ func (m *matcher) joinNearby(g group, rung string, limit int64) {
 	locations := m.resultLocations(g.results)
 	start := 0 // the first result that no earlier cluster covers
 	for i := 0; i < len(known); {
-		end := i + 1 // a cluster is a run of findings whose ranges overlap
+		end := i + 1 // a cluster is a run of findings with overlapping ranges
 		for end < len(known) && distance(expected[end].line, expected[end-1].line) <= 2*limit {
 			end++
 		}

@@ -194,7 +194,7 @@ func (e Evidence) Encode() []byte {
 // Decode reads what Encode wrote. It returns an error for evidence of another version, which has to be recomputed.
 func Decode(b []byte) (e Evidence, version int, err error) {
 	if len(b) < 3 {
-		return e, 0, errors.New("evidence is cut off")
+		return e, 0, errors.New("evidence is truncated")
 	}
 	version = int(b[0])
 	if version != Version {
@@ -207,12 +207,12 @@ func Decode(b []byte) (e Evidence, version int, err error) {
 			continue
 		}
 		if len(b) < 8 {
-			return Evidence{}, version, errors.New("evidence is cut off")
+			return Evidence{}, version, errors.New("evidence is truncated")
 		}
 		*part, b = binary.BigEndian.Uint64(b), b[8:]
 	}
 	if len(b) < 12 {
-		return Evidence{}, version, errors.New("evidence is cut off")
+		return Evidence{}, version, errors.New("evidence is truncated")
 	}
 	e.Specific = mask&specificBit != 0
 	for _, part := range []*uint32{&e.Base, &e.Parent, &e.Dir} {
@@ -221,7 +221,7 @@ func Decode(b []byte) (e Evidence, version int, err error) {
 	for _, place := range []*int32{&e.Line, &e.Column} {
 		v, n := binary.Uvarint(b)
 		if n <= 0 || v > math.MaxInt32 {
-			return Evidence{}, version, errors.New("evidence has no place")
+			return Evidence{}, version, errors.New("evidence has no location")
 		}
 		*place, b = int32(v), b[n:]
 	}
@@ -236,7 +236,7 @@ func hashOf(kind, text string) uint64 {
 	if text == "" {
 		return 0
 	}
-	var stack [512]byte // on the stack: most texts fit
+	var stack [512]byte // most texts fit
 	b := append(append(append(stack[:0], kind...), 0), text...)
 	sum := sha256.Sum256(b)
 	return max(binary.BigEndian.Uint64(sum[:8]), 1)

@@ -149,8 +149,7 @@ func (m *matcher) joinInOrder(g group, rung string) {
 	}
 }
 
-// disambiguate joins a group of equal evidence whose members may differ in weaker evidence. It tries the weaker
-// evidence first.
+// disambiguate joins a group of equal evidence. Its members may differ in weaker evidence, which it tries first.
 func (m *matcher) disambiguate(g group, rung string) {
 	for _, finer := range []func(*Evidence) uint64{text, shapeOf} {
 		g = m.refine(g, finer, func(g group) { m.align(g, rung) })

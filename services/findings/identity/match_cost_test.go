@@ -9,7 +9,7 @@ import (
 	"github.com/palisade/palisade/services/findings/identity"
 )
 
-// BenchmarkMatch matches reports of 300,000 results: unchanged, all shifted, and one whose lines are all equal.
+// BenchmarkMatch matches reports of 300,000 results: unchanged, all shifted, and all on equal lines.
 func BenchmarkMatch(b *testing.B) {
 	const n = 300_000
 	report := func(shift int, code func(i int) string) []identity.Text {
@@ -37,8 +37,8 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
-// No report is expensive to match. The limit is far above the usual time, and far below that of a quadratic algorithm.
-// It limits processor time, because wall time depends on how busy the machine is.
+// No report is expensive to match. The limit is far above the usual time, and far below the time of a quadratic
+// algorithm. It limits processor time, because wall time depends on how busy the machine is.
 func TestNoReportIsExpensive(t *testing.T) {
 	const n = 50_000
 	report := func(one func(i int) identity.Text) []identity.Text { return reportOf(n, one) }

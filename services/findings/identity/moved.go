@@ -33,7 +33,7 @@ func (m *matcher) movedFiles() {
 	m.invalidateAnchors()
 }
 
-// movedAlone joins single findings whose code moved while their file stayed. The evidence has to be unmatched exactly
+// movedAlone joins single findings if their code moved and their file stayed. The evidence has to be unmatched exactly
 // once on either side, and long enough not to be a coincidence.
 func (m *matcher) movedAlone() {
 	before := m.filesBefore()

@@ -3,8 +3,8 @@ package identity
 import "encoding/binary"
 
 // occurrences counts how often evidence was seen before. Nearly all evidence is seen once, which takes eight bytes plus
-// the slack of tables that grow one by one. Two pieces whose SHA-256 starts with the same 64 bits are counted together;
-// one of them then gets another fingerprint than it would have.
+// the slack of tables that grow one by one. If the SHA-256 of two pieces starts with the same 64 bits, they are counted
+// together, and one of them gets another fingerprint than it would have.
 type occurrences struct {
 	tables [1 << tableBits]occurrenceTable
 	more   map[uint64]int // of hashes that were seen more than once

@@ -144,7 +144,8 @@ func distance(a, b int32) int64 {
 	return int64(b) - int64(a)
 }
 
-// more returns by how many lines the distance between two entries of the longer list exceeds that of the shorter list.
+// more returns by how many lines the distance between two entries is larger in the longer list than in the shorter
+// list.
 func more(long, longBefore, short, shortBefore int32) int64 {
 	return int64(long) - int64(longBefore) - int64(short) + int64(shortBefore)
 }

@@ -42,15 +42,15 @@ type matches struct {
 	previous *previousCoverage
 	// joined has the id of the finding of this ref for each result; 0 means no finding.
 	joined []int64
-	// unchanged has the results whose finding is stored as it is and needs no write.
+	// unchanged has the results that equal their stored finding and need no write.
 	unchanged unchanged
-	// unjoined has the pending findings that the first pass joined to no result.
+	// unjoined has the open findings that the first pass joined to no result.
 	unjoined []int64
 	// joinedIDs has the sorted ids of the joined findings. rejoined has the findings that were joined after it was
 	// built.
 	joinedIDs []int64
 	rejoined  map[int64]bool
-	// rungs has the evidence of results whose join is not exact. considered has the candidates.
+	// rungs has the evidence of inexact joins by result. considered has the candidates.
 	rungs      map[int]string
 	considered map[int][]*storev1.FindingMatchCandidate
 	// foreign has the results that equal a finding of another ref. taken has the fingerprints of those findings.
@@ -217,7 +217,7 @@ func (g *matches) isJoined(id int64) bool {
 }
 
 // options derives the options of matching from the coverage. A diff scan reads few files; all other files are
-// unchanged. A failed scan may not have reached a file, so its pending findings are taken to be unchanged.
+// unchanged. A failed scan may not have reached a file, so its open findings are taken to be unchanged.
 func (g *matches) options(known []identity.Known, full bool) identity.Options {
 	o := identity.Options{Renamed: pathHashes(g.coverage.GetRenamed()), Skipped: pathHashes(g.coverage.GetSkipped())}
 	if g.coverage.GetFailure() != "" {

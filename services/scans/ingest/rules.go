@@ -16,8 +16,8 @@ import (
 
 type ruleKey struct{ tool, name string }
 
-// byToolAndName is the order in which every transaction writes rules. It prevents deadlocks between two uploads that
-// write the same rules.
+// byToolAndName is the order of rules in every transaction that writes them. It prevents deadlocks between two uploads
+// that write the same rules.
 func byToolAndName(a, b ruleKey) int {
 	return cmp.Or(cmp.Compare(a.tool, b.tool), cmp.Compare(a.name, b.name))
 }
@@ -25,7 +25,7 @@ func byToolAndName(a, b ruleKey) int {
 // storeRules stores the rules of the report with their current text, and sets their ids. It returns the ids of the
 // rules that it created.
 func (s *session) storeRules(ctx context.Context, all []*ruleUse) (fresh map[int64]bool, err error) {
-	first := map[ruleKey]*ruleUse{} // whose text is stored
+	first := map[ruleKey]*ruleUse{} // its text is stored
 	for _, use := range all {
 		if first[use.key()] == nil {
 			first[use.key()] = use

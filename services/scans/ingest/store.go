@@ -12,7 +12,7 @@ import (
 // batchSize is the number of results that are compared and written at a time.
 const batchSize = 500
 
-// Target is the scan whose results are stored.
+// Target is the scan that the results belong to.
 type Target struct {
 	Store *store.Store
 	// Project is locked by the transaction.

@@ -42,7 +42,7 @@ func (w *writer) assignFingerprints(ctx context.Context, batch []*Result) error 
 			waiting = append(waiting, naming{i, 1})
 		}
 	}
-	if w.newProject { // no fingerprint is taken yet, and those of one scan are distinct
+	if w.newProject { // no fingerprint is taken yet, and fingerprints of one scan are distinct
 		for _, n := range waiting {
 			n.fingerprint = n.initialFingerprint
 		}

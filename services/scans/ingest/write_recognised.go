@@ -77,7 +77,7 @@ func (w *writer) recogniseFresh(ctx context.Context, fresh []*Result, elsewhere 
 	for n, i := range noted {
 		row := made[storedKey{i.fingerprint, i.Group.Category}]
 		if row == nil {
-			return fmt.Errorf("a finding that was just made is not there: %s", i.fingerprint)
+			return fmt.Errorf("created finding not found: %s", i.fingerprint)
 		}
 		before := elsewhere[i.foreignID()]
 		m := i.match(i.fingerprint, before)

@@ -102,7 +102,7 @@ func (r *reader) componentList(run *Run, place string, into *[]*component) error
 	return err
 }
 
-// component reads one component. tool is set for the driver, whose name is required.
+// component reads one component. tool is set for the driver, which needs a name.
 func (r *reader) component(run *Run, c *component, tool *Tool) error {
 	return r.object(func(name string) error {
 		switch name {

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// elements reads the values of an array whose JSON has been validated before. It only finds the end of each value, so
-// that each value is decoded only once.
+// elements reads the values of an array of validated JSON. It only finds the end of each value, so that each value is
+// decoded only once.
 type elements struct {
 	in *bufio.Reader
 	// most is the maximal size of a value in bytes.

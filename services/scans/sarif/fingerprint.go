@@ -66,8 +66,7 @@ func fingerprintVersion(name string) int {
 	return n
 }
 
-// historicalCommit is the commit in which gitleaks found a secret when it scanned the history. The file may no longer
-// exist.
+// historicalCommit is the commit of a secret that gitleaks found in the history. The file may no longer exist.
 func historicalCommit(w *wireResult) string {
 	commit := strings.TrimSpace(w.PartialFingerprints["commitSha"])
 	if len(commit) < 7 || len(commit) > 64 || strings.Trim(commit, "0123456789abcdefABCDEF") != "" {

@@ -29,7 +29,7 @@ type options struct {
 	redactionKey []byte
 }
 
-// WithCheckoutRoot sets the absolute directory or file URI of the checkout in which the tool ran. It overrides the
+// WithCheckoutRoot sets the absolute directory or file URI of the checkout that the tool scanned. It overrides the
 // report (SARIF 3.14.14).
 func WithCheckoutRoot(root string) Option { return func(o *options) { o.checkoutRoot = root } }
 

@@ -202,8 +202,8 @@ func (run *Run) rule(w *wireResult) (*Rule, string) {
 
 const maxStubs = 10_000
 
-// ruleByID looks in the named component first, then in all, and then for a rule whose id is a hierarchical prefix
-// (SARIF 3.27.5).
+// ruleByID looks in the named component first, then in all. Then it looks for hierarchical prefixes of the id (SARIF
+// 3.27.5).
 func (run *Run) ruleByID(id string, ref *wireComponentRef) *Rule {
 	for name := id; name != ""; {
 		if c := run.component(ref); ref != nil && c != nil && c.byID[name] != nil {

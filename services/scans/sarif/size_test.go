@@ -70,7 +70,7 @@ const typical = `{"ruleId":"G401","level":"warning","message":{"text":"Use of we
 "partialFingerprints":{"primaryLocationLineHash":"39fa2ee980eb94b0:1"},"properties":{"issue_severity":"MEDIUM","issue_confidence":"HIGH"}},
 `
 
-// large is a report of about the given size whose rules follow its results, as gosec writes them.
+// large is a report of about the given size. Its rules follow its results, as gosec writes them.
 func large(bytes int64) *repeated {
 	return &repeated{
 		head: `{"runs":[{"results":[`,

@@ -132,7 +132,7 @@ func (r *results) countRule(f *storev1.ScannerFinding) error {
 	return nil
 }
 
-// subprojects reads the subprojects whose dependencies are unknown: their names, or the paths that describe them.
+// subprojects reads the subprojects with unknown dependencies: their names, or the paths that describe them.
 func (r *results) subprojects() error {
 	return r.doc.array(func(int) error {
 		var value raw

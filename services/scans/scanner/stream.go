@@ -21,9 +21,9 @@ type Limits struct {
 	MaxItemBytes int64
 	// MaxTextBytes is the size of one string, which cannot be skipped without buffering it.
 	MaxTextBytes int64
-	// MaxPathBytes is the size of all paths and rule ids together, which are coverageBytes in memory.
+	// MaxPathBytes is the size of all paths and rule ids together, which are held in memory.
 	MaxPathBytes int64
-	// MaxRules is how many rules findings may name. MaxRuleBytes is the size of their ids and metadata, which are coverageBytes
+	// MaxRules is how many rules findings may name. MaxRuleBytes is the size of their ids and metadata, which are held
 	// in memory while the findings are stored.
 	MaxRules     int
 	MaxRuleBytes int64
