@@ -61,7 +61,7 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s: path is %q, want %q", c.location, r.Path, c.want)
 		}
 	}
-	// A circle of bases ends.
+	// A cycle of bases ends.
 	only(t, read(t, located(`{"uri":"x.go","uriBaseId":"A"}`, bases)))
 }
 
@@ -82,7 +82,7 @@ func TestPathsThatEscapeAreSkipped(t *testing.T) {
 	}
 }
 
-// Whatever a report says, a path never climbs and never has backslashes.
+// Whatever a report says, a path never leaves the checkout and never has backslashes.
 func TestPathsNeverClimb(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		segment := rapid.SampledFrom([]string{"..", ".", "a", "%2e%2e", "b%2fc", "%5c", "", "C:", "file:", "x.go"})
