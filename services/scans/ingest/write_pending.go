@@ -47,5 +47,5 @@ func (s *session) announce(ctx context.Context, fresh int) error {
 func (s *session) aside(ctx context.Context, query string, since int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, announcePatience)
 	defer cancel()
-	return s.store.ExecAside(ctx, query, s.deploymentID, since) == nil
+	return s.store.ExecOutside(ctx, query, s.deploymentID, since) == nil
 }
