@@ -12,8 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// The log that a killed server left, whose database is gone, must not be taken for that of the database that is
-// restored.
+// TestInstallBesideAStrayLog: a stale log of a killed server must not be applied to the restored database.
 func TestInstallBesideAStrayLog(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -30,7 +29,7 @@ func TestInstallBesideAStrayLog(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if text == "lost" { // as a server that is killed leaves it: nothing is in the file yet
+		if text == "lost" { // like after a killed server: the file has no data yet
 			log, err := os.ReadFile(path + "-wal")
 			if err == nil {
 				err = os.WriteFile(filepath.Join(home, store.SQLiteFile+"-wal"), log, 0o600)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// SmallDisk is a directory that is a file system of so many bytes. Only root may make one; the test is skipped for
-// others.
+// SmallDisk returns a directory on its own file system of this size. Only root can mount one; otherwise the test is
+// skipped.
 func SmallDisk(t testing.TB, bytes int64) string {
 	t.Helper()
 	dir := t.TempDir()
