@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// workflowsOf calls the workflows of a deployment on a node.
+// workflowsOf calls the workflow API of a deployment on a node.
 type workflowsOf struct {
 	*apitest.Server
 	t testing.TB
@@ -44,8 +44,8 @@ func (w workflowsOf) start(name, steps string) (job string) {
 	return answer.Summary.JobID
 }
 
-// Two nodes work on the large run of one deployment: it never has more on its way than it may, the run of another
-// deployment goes before most of it, and cancelling it on one node stops it on both.
+// TestLargeRunOnTwoNodes: two nodes work on a large run of one deployment. The run never exceeds its concurrency
+// limit. A run of another deployment finishes before most of it. Cancelling it on one node stops it on both.
 func TestLargeRunOnTwoNodes(t *testing.T) {
 	t.Parallel()
 	binary, url := binary(t), pgtest.NewDatabase(t)

@@ -54,7 +54,7 @@ func TestEntryIsWrittenWithItsChange(t *testing.T) {
 			t.Errorf("got %s and %s", e.Changes[0].Before, e.Changes[0].After)
 		}
 		if e.Changes[1].Before != nil || e.Changes[1].After != nil {
-			t.Errorf("sides that are not there: %s and %s", e.Changes[1].Before, e.Changes[1].After)
+			t.Errorf("missing sides: %s and %s", e.Changes[1].Before, e.Changes[1].After)
 		}
 		n.wantWhole(acme, 1)
 	})
@@ -155,7 +155,7 @@ func TestDeploymentOfAnEntry(t *testing.T) {
 func TestBegin(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
-		// What the chain makes for a caller without a credential.
+		// The context that the interceptor chain creates for a caller without a credential.
 		ctx, outer := n.trail.Record(tenant.NewContext(t.Context(), acme), audit.Call{Method: "/scm/Receive", RequestID: "r-9", Remote: "192.0.2.9"})
 		ctx = audit.Begin(ctx, audit.Actor{Kind: audit.KindHost, Name: "github.com"}, "/scm/Receive")
 		must(t, n.tag(ctx, "a"))
@@ -164,10 +164,10 @@ func TestBegin(t *testing.T) {
 			t.Errorf("got %+v", rows)
 		}
 		if outer.Written() != 0 {
-			t.Error("the entry counts for the caller without a credential")
+			t.Error("the entry counts for the outer recorder")
 		}
 		if ctx := audit.Begin(t.Context(), audit.Actor{Kind: audit.KindHost}, "/x"); ctx != t.Context() {
-			t.Error("without a trail there is something to begin")
+			t.Error("Begin does something without a trail")
 		}
 	})
 }
@@ -175,11 +175,11 @@ func TestBegin(t *testing.T) {
 func TestChangeOutsideOfWrite(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
-		audit.Change(t.Context(), "tag", 1, nil, nil) // nobody's: as in tests and in the commands of the server itself
+		audit.Change(t.Context(), "tag", 1, nil, nil) // no actor, as in tests and server commands
 		ctx, _ := n.call(acme)
 		defer func() {
 			if recover() == nil {
-				t.Error("a change whose entry nobody would write is accepted")
+				t.Error("a change whose entry would not be written is accepted")
 			}
 		}()
 		audit.Change(ctx, "tag", 1, nil, nil)
