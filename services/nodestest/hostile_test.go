@@ -93,7 +93,7 @@ func TestHostileReceiverOfAnotherDeployment(t *testing.T) {
 		defer to.mu.Unlock()
 		return len(to.got) >= 2*reports // the findings and the end of each scan
 	})
-	t.Logf("%d messages of the other deployment arrived after %s, beside %d calls of the hostile receiver",
+	t.Logf("%d messages of the other deployment arrived after %s, during %d calls of the hostile receiver",
 		2*reports, time.Since(begun).Round(time.Millisecond), hostile.Calls())
 	for _, n := range nodes {
 		stopping := time.Now()

@@ -85,8 +85,8 @@ func (d *database) counts(query string, args ...any) map[string]int {
 	return counts
 }
 
-// zero waits until a query counts nothing.
-func (d *database) zero(what, query string, args ...any) {
+// waitForZero waits until a query counts nothing.
+func (d *database) waitForZero(what, query string, args ...any) {
 	d.t.Helper()
 	last := -1
 	if err := poll(func() (bool, error) {
@@ -111,8 +111,8 @@ func (l *load) subscribe(to *receiver) {
 // killed may be repeated, because it is unknown whether that node saw the response.
 func requireDelivered(t testing.TB, d *database, to *receiver, killed time.Time) {
 	t.Helper()
-	d.zero("events are no messages yet", "SELECT COUNT(*) FROM notification_events")
-	d.zero("messages are not delivered", "SELECT COUNT(*) FROM deliveries WHERE state <> 'delivered'")
+	d.waitForZero("events are no messages yet", "SELECT COUNT(*) FROM notification_events")
+	d.waitForZero("messages are not delivered", "SELECT COUNT(*) FROM deliveries WHERE state <> 'delivered'")
 	to.mu.Lock()
 	defer to.mu.Unlock()
 	if sent := d.number("SELECT COUNT(*) FROM deliveries"); sent != len(to.got) || sent == 0 {
@@ -135,14 +135,14 @@ func requireDelivered(t testing.TB, d *database, to *receiver, killed time.Time)
 func requireJobsDone(t testing.TB, d *database, killed time.Time) {
 	t.Helper()
 	newest := d.number("SELECT COALESCE(MAX(id), 0) FROM river_job")
-	d.zero("jobs wait", "SELECT COUNT(*) FROM river_job WHERE id <= $1 AND state IN ('available', 'retryable')", newest)
-	d.zero("jobs of living nodes run", "SELECT COUNT(*) FROM river_job WHERE id <= $1 AND state = 'running' AND attempted_at >= $2", newest, killed)
+	d.waitForZero("jobs wait", "SELECT COUNT(*) FROM river_job WHERE id <= $1 AND state IN ('available', 'retryable')", newest)
+	d.waitForZero("jobs of living nodes run", "SELECT COUNT(*) FROM river_job WHERE id <= $1 AND state = 'running' AND attempted_at >= $2", newest, killed)
 	result, err := d.db.ExecContext(t.Context(), "UPDATE river_job SET attempted_at = attempted_at - interval '2 hours' WHERE id <= $1 AND state = 'running'", newest)
 	if err != nil {
 		t.Fatal(err)
 	}
 	died, _ := result.RowsAffected() // pgx always knows it
-	d.zero("jobs are not done", "SELECT COUNT(*) FROM river_job WHERE id <= $1 AND state IN ('available', 'retryable', 'running', 'scheduled', 'pending')", newest)
+	d.waitForZero("jobs are not done", "SELECT COUNT(*) FROM river_job WHERE id <= $1 AND state IN ('available', 'retryable', 'running', 'scheduled', 'pending')", newest)
 	if lost := d.number("SELECT COUNT(*) FROM river_job WHERE state IN ('cancelled', 'discarded')"); lost != 0 {
 		t.Errorf("%d jobs were given up", lost)
 	}

@@ -139,9 +139,9 @@ func TestNodesBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	path, proxyPath, binary, direct := program(t, "pgbouncer"), program(t, "haproxy"), binary(t), pgtest.NewDatabase(t)
 	pooled := startPgBouncer(t, path, direct, 6)
-	unsaid := strings.Replace(pooled, "&default_query_exec_mode=cache_describe", "", 1)
+	withoutMode := strings.Replace(pooled, "&default_query_exec_mode=cache_describe", "", 1)
 	for _, command := range []string{"serve", "doctor"} {
-		out, err := exec.CommandContext(t.Context(), binary, command, "--database", unsaid, "--data", t.TempDir()).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), binary, command, "--database", withoutMode, "--data", t.TempDir()).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "default_query_exec_mode=cache_describe") {
 			t.Errorf("%s through a pooler of which it does not know: %v\n%s", command, err, out)
 		}

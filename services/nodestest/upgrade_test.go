@@ -157,7 +157,7 @@ WHERE id IN (SELECT MAX(id) FROM river_job WHERE state = 'completed' GROUP BY ki
 	if _, err := d.db.ExecContext(t.Context(), again); err != nil {
 		t.Fatal(err)
 	}
-	d.zero("jobs of the version before wait", "SELECT COUNT(*) FROM river_job WHERE queue = 'default' AND state IN ('available', 'retryable', 'running')")
+	d.waitForZero("jobs of the version before wait", "SELECT COUNT(*) FROM river_job WHERE queue = 'default' AND state IN ('available', 'retryable', 'running')")
 	requireNoErrors(t, earlier)
 	for _, n := range others {
 		n.start()

@@ -58,7 +58,7 @@ func (q *Queries) Query(ctx context.Context, query string, args, into any) error
 	return q.beginner.Query(ctx, query, args, into)
 }
 
-// BeginTx begins a transaction whose queries are recorded.
+// BeginTx begins a transaction and records its queries.
 func (q *Queries) BeginTx(ctx context.Context, options *sql.TxOptions) (dialect.Tx, error) {
 	tx, err := q.beginner.BeginTx(ctx, options)
 	if err != nil {

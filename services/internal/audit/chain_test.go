@@ -39,8 +39,8 @@ func TestChainOfManyAtOnce(t *testing.T) {
 					t.Fatalf("entry %d of deployment %d has number %d", i+1, deployment, e.Sequence)
 				}
 			}
-			first.wantWhole(deployment, want)
-			second.wantWhole(deployment, want)
+			first.wantIntact(deployment, want)
+			second.wantIntact(deployment, want)
 		}
 	})
 }
@@ -68,7 +68,7 @@ func TestVerifyWhileOthersAppend(t *testing.T) {
 			select {
 			case err := <-done:
 				must(t, err)
-				second.wantWhole(acme, 101)
+				second.wantIntact(acme, 101)
 				return
 			default:
 			}
@@ -123,7 +123,7 @@ func TestAnchor(t *testing.T) {
 		// An older copy of all tables: the database alone cannot show it.
 		n.sql("DELETE FROM audit_entries WHERE sequence > 3")
 		n.putBack("audit_heads", copied)
-		n.wantWhole(acme, 3)
+		n.wantIntact(acme, 3)
 		check("entry #4 is missing")
 		n.tags(acme, "x")
 		check("entry #4 differs from the anchor")

@@ -29,7 +29,7 @@ func parse(t *testing.T, side json.RawMessage) map[string]any {
 	return object
 }
 
-func TestSidesAreWholeWhenTheyFit(t *testing.T) {
+func TestSidesAreCompleteWhenTheyFit(t *testing.T) {
 	before, after := sides(&projectsv1.Project{Id: 7, Name: "acme/web"}, &projectsv1.Project{Id: 7, Name: "acme/web", Url: "https://x.test/?a=1&b=<2>"})
 	if old, changed := parse(t, before), parse(t, after); old["name"] != "acme/web" || old["url"] != "" || changed["url"] != "https://x.test/?a=1&b=<2>" || changed["id"] != "7" {
 		t.Errorf("got %s and %s", before, after)

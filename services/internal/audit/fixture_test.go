@@ -162,7 +162,7 @@ func reasons(found audit.Report) string {
 	return strings.Join(all, "; ")
 }
 
-func (n *node) wantWhole(deployment, entries int64) {
+func (n *node) wantIntact(deployment, entries int64) {
 	n.t.Helper()
 	if found := n.verify(deployment); len(found.Broken) > 0 || found.Entries != entries {
 		n.t.Fatalf("got %d entries, %+v; want %d and nothing broken", found.Entries, found.Broken, entries)

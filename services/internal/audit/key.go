@@ -19,7 +19,7 @@ import (
 const (
 	// keyName is the setting that stores the key of all chains.
 	keyName = "audit_key"
-	// keySize is the size of the key in a store whose chains have no origins yet.
+	// keySize is the size of the key in a store without origins.
 	keySize = 32
 	// markedSize is the size of the key in a store where each deployment has an origin (see mark).
 	markedSize = 64

@@ -111,7 +111,7 @@ func (t *Trail) writePending(ctx context.Context) (left bool) {
 		}
 		entry := t.pending.entries[0]
 		t.pending.mu.Unlock()
-		err := t.writeLate(ctx, *entry)
+		err := t.writeOne(ctx, *entry)
 		if err != nil && isTransient(err) {
 			return true
 		}
@@ -124,7 +124,7 @@ func (t *Trail) writePending(ctx context.Context) (left bool) {
 	}
 }
 
-func (t *Trail) writeLate(ctx context.Context, entry ent.AuditEntry) error {
+func (t *Trail) writeOne(ctx context.Context, entry ent.AuditEntry) error {
 	ctx, cancel := context.WithTimeout(ctx, pendingTimeout)
 	defer cancel()
 	return t.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {

@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// diskFull makes the database reject entries as on a full disk. room ends that.
-func (n *node) diskFull() (room func()) {
+// diskFull makes the database reject entries as on a full disk. freeSpace ends that.
+func (n *node) diskFull() (freeSpace func()) {
 	n.t.Helper()
 	if n.store.Postgres() {
 		n.sql(`CREATE FUNCTION disk_full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$`)
@@ -46,7 +46,7 @@ func TestPendingEntries(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
 		n.tags(acme, "a")
-		room := n.diskFull()
+		freeSpace := n.diskFull()
 		var failures int
 		for i := range 200 { // on SQLite, allocated pages have space for some
 			call := ada(acme)
@@ -66,9 +66,9 @@ func TestPendingEntries(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 		full := time.Now()
-		room()
+		freeSpace()
 		n.wantEntries(201)
-		n.wantWhole(acme, 201)
+		n.wantIntact(acme, 201)
 		for _, e := range n.entries(acme)[1:] {
 			if e.Code != "PermissionDenied" || e.At > full.UnixMicro() {
 				t.Errorf("got %+v", e)
@@ -78,7 +78,7 @@ func TestPendingEntries(t *testing.T) {
 			t.Fatal("the entry is not kept")
 		}
 		must(t, n.trail.Close(t.Context()))
-		n.wantWhole(acme, 202)
+		n.wantIntact(acme, 202)
 		if n.trail.AppendLater(t.Context(), ada(acme), acme, codes.NotFound, errFull) {
 			t.Error("an entry is kept after Close")
 		}
@@ -105,7 +105,7 @@ func TestPendingEntriesAreBounded(t *testing.T) {
 		if n.trail.AppendLater(t.Context(), ada(acme), acme, codes.NotFound, fmt.Errorf("no such table")) {
 			t.Error("an entry is kept although a retry cannot help")
 		}
-		room := n.diskFull()
+		freeSpace := n.diskFull()
 		release := n.trail.HoldPending() // a full disk may still accept a few, which would free slots for others
 		kept := 0
 		for range 1100 {
@@ -120,6 +120,6 @@ func TestPendingEntriesAreBounded(t *testing.T) {
 		if err := n.trail.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "the log has them") {
 			t.Errorf("got %v", err)
 		}
-		room()
+		freeSpace()
 	})
 }

@@ -126,7 +126,7 @@ var tamperings = []struct {
 	{"everything removed but an empty head", []string{"DELETE FROM audit_entries", "UPDATE audit_heads SET sequence = 0, hash = NULL, seal = NULL"}, nil, []string{"head", "forged"}},
 	{"everything removed, head and record", []string{"DELETE FROM audit_entries", "UPDATE audit_heads SET sequence = 0, hash = NULL, seal = NULL, origin = NULL"}, nil,
 		[]string{"head", "forged", "record"}},
-	{"everything removed, and a head of nobody's", []string{"DELETE FROM audit_entries", "DELETE FROM audit_heads", "INSERT INTO audit_heads (deployment_id, sequence) VALUES (1, 0)"}, nil,
+	{"everything removed, and a head of no deployment", []string{"DELETE FROM audit_entries", "DELETE FROM audit_heads", "INSERT INTO audit_heads (deployment_id, sequence) VALUES (1, 0)"}, nil,
 		[]string{"head", "record"}},
 	{"the record removed", []string{"UPDATE audit_heads SET origin = NULL"}, nil, []string{"record", "removed"}},
 	{"the record edited", []string{"UPDATE audit_heads SET origin = seal"}, nil, []string{"record", "edited"}},
@@ -142,8 +142,8 @@ var tamperings = []struct {
 	{"a forged entry at the end, without a hash", []string{forged("1", "6", "NULL")}, nil, []string{"#6", "added"}},
 	{"a forged entry at the end, with the head", []string{forged("1", "6", "hash"), "UPDATE audit_heads SET sequence = 6 WHERE deployment_id = 1"}, nil, []string{"#6", "forged"}},
 	{"an entry of the middle replaced by another", []string{"DELETE FROM audit_entries" + of + "= 3", forged("1", "3", "hash")}, nil, []string{"#3", "edited"}},
-	{"hashes made anew from the middle on", nil, rehash, []string{"#3", "edited"}},
-	{"hashes made anew from the beginning", nil, func(n *node) {
+	{"hashes recomputed from the middle on", nil, rehash, []string{"#3", "edited"}},
+	{"hashes recomputed from the beginning", nil, func(n *node) {
 		n.sql("UPDATE audit_heads SET sequence = 0")
 		rehash(n)
 	}, []string{"#3", "edited", "forged"}},
@@ -187,7 +187,7 @@ func TestVerifyFinds(t *testing.T) {
 				key := n.setting("audit_key")
 				n.tags(acme, "a", "b", "c", "d", "e")
 				n.tags(globex, "a", "b")
-				n.wantWhole(acme, 5)
+				n.wantIntact(acme, 5)
 				for _, statement := range c.tamper {
 					n.sql(statement)
 				}

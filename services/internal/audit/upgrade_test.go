@@ -57,8 +57,8 @@ func TestUpgrade(t *testing.T) {
 		n.tags(acme, "a", "b", "c")
 		n.sql(oldEntry)
 		n.asBefore()
-		n.wantWhole(acme, 3)
-		n.wantWhole(globex, 0)
+		n.wantIntact(acme, 3)
+		n.wantIntact(globex, 0)
 		n.reopen()
 		n.tags(acme, "d")
 		n.tags(globex, "d")
@@ -67,7 +67,7 @@ func TestUpgrade(t *testing.T) {
 		if len(found.Broken) > 0 || found.Entries != 5 || found.Unchained != 1 || found.Origin == nil || found.Origin.How != audit.OriginAdopted {
 			t.Fatalf("got %+v", found)
 		}
-		n.wantWhole(globex, 1)
+		n.wantIntact(globex, 1)
 		rows := n.entries(acme)
 		if kept, withheld, err := n.trail.Listed(t.Context(), acme, rows); err != nil || len(kept) != 6 || withheld != 0 {
 			t.Errorf("%d entries listed, %d withheld, %v", len(kept), withheld, err)
@@ -82,7 +82,7 @@ func TestUpgrade(t *testing.T) {
 			n.wantBroken(acme, c.want)
 			if c.undo != "" {
 				n.sql(c.undo)
-				n.wantWhole(acme, 5)
+				n.wantIntact(acme, 5)
 			}
 		}
 		n.reopen()
@@ -90,7 +90,7 @@ func TestUpgrade(t *testing.T) {
 		if _, begun, err := audit.Establish(t.Context(), n.store, n.keyring, slog.New(slog.DiscardHandler)); err != nil || len(begun) != 1 || begun[0] != acme {
 			t.Errorf("begin: %v, %v", begun, err)
 		}
-		n.wantWhole(acme, 5)
+		n.wantIntact(acme, 5)
 		n.sql("DELETE FROM audit_entries WHERE sequence = 0")
 		n.wantBroken(acme, "1 of the 1 entries from before the trail were removed")
 	})
@@ -166,7 +166,7 @@ func TestKeyFileWithANewKey(t *testing.T) {
 		must(t, err)
 		n.reopen()
 		n.tags(acme, "c")
-		n.wantWhole(acme, 3)
+		n.wantIntact(acme, 3)
 		if !n.trail.Genuine(anchor) {
 			t.Error("an anchor from before the upgrade is no longer genuine")
 		}

@@ -71,7 +71,7 @@ func (v *verification) broken(sequence int64, format string, args ...any) {
 	v.report.Broken = append(v.report.Broken, Broken{Sequence: sequence, Reason: fmt.Sprintf(format, args...)})
 }
 
-func (v *verification) whole() bool { return len(v.report.Broken) == 0 }
+func (v *verification) intact() bool { return len(v.report.Broken) == 0 }
 
 // run checks the chain and then everything beside it, because tampering with one can hide in the other.
 func (v *verification) run(ctx context.Context) error {
@@ -79,7 +79,7 @@ func (v *verification) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if v.whole() {
+	if v.intact() {
 		v.checkHead(head)
 	} else if head == nil {
 		v.broken(0, "the head of the trail was removed")
@@ -87,7 +87,7 @@ func (v *verification) run(ctx context.Context) error {
 		v.broken(0, "the head of the trail was forged")
 	}
 	v.checkOrigin(head)
-	v.checkKnown()
+	v.checkAnchors()
 	return v.checkUnchained(ctx)
 }
 
@@ -103,7 +103,7 @@ func (v *verification) chain(ctx context.Context) (*ent.AuditHead, error) {
 			return nil, err
 		}
 		before := v.report.Sequence
-		if err := v.walk(ctx); err != nil || !v.whole() {
+		if err := v.walk(ctx); err != nil || !v.intact() {
 			return head, err
 		}
 		if v.report.Sequence > before && (head == nil || head.Sequence < v.report.Sequence) {
@@ -124,14 +124,14 @@ func (v *verification) walk(ctx context.Context) error {
 			return err
 		}
 		for _, row := range rows {
-			if err := v.entry(row); err != nil || !v.whole() {
+			if err := v.entry(row); err != nil || !v.intact() {
 				return err
 			}
 		}
 		if v.progress != nil {
 			v.progress(v.report.Entries)
 		}
-		if !v.whole() || len(rows) < verifyPage {
+		if !v.intact() || len(rows) < verifyPage {
 			return nil
 		}
 	}
@@ -150,7 +150,7 @@ func (v *verification) readable(ctx context.Context, cause error) error {
 			if len(rows) == 0 {
 				return cause // the cause is not an entry
 			}
-			if err := v.entry(rows[0]); err != nil || !v.whole() {
+			if err := v.entry(rows[0]); err != nil || !v.intact() {
 				return err
 			}
 			continue
@@ -182,7 +182,7 @@ func (v *verification) entry(e *ent.AuditEntry) error {
 		v.broken(e.Sequence, "entry #%d was edited, moved here or added", e.Sequence)
 	case !bytes.Equal(e.PreviousHash, r.Hash):
 		v.broken(e.Sequence, "entry #%d does not follow entry #%d: one of them was replaced", e.Sequence, r.Sequence)
-	case !v.asKnown(e):
+	case !v.matchesAnchors(e):
 		v.broken(e.Sequence, "entry #%d differs from the anchor: the trail was replaced by another", e.Sequence)
 	default:
 		if r.Entries == 0 {
@@ -211,8 +211,8 @@ func (v *verification) checkHead(head *ent.AuditHead) {
 	}
 }
 
-// asKnown compares an entry with the known anchors.
-func (v *verification) asKnown(e *ent.AuditEntry) bool {
+// matchesAnchors compares an entry with the known anchors.
+func (v *verification) matchesAnchors(e *ent.AuditEntry) bool {
 	for _, a := range v.known[e.Sequence] {
 		if !hmac.Equal(a.Hash, e.Hash) {
 			return false
@@ -222,8 +222,8 @@ func (v *verification) asKnown(e *ent.AuditEntry) bool {
 	return true
 }
 
-func (v *verification) checkKnown() {
-	if v.newest > v.report.Sequence && v.whole() {
+func (v *verification) checkAnchors() {
+	if v.newest > v.report.Sequence && v.intact() {
 		v.broken(v.report.Sequence+1, "%s missing although #%d is known: the trail was cut off, or put back from an older copy",
 			span(v.report.Sequence+1, v.newest), v.newest)
 	}
@@ -267,7 +267,7 @@ func (v *verification) checkUnchained(ctx context.Context) error {
 	}
 	v.report.Unchained = now.Unchained
 	if !v.trail.marked {
-		return v.checkYounger(ctx)
+		return v.checkNewer(ctx)
 	}
 	var then Origin
 	if v.report.Origin != nil {
@@ -284,14 +284,14 @@ func (v *verification) checkUnchained(ctx context.Context) error {
 	return nil
 }
 
-// checkYounger is for stores without origins. It finds entries outside the chain that are newer than its beginning.
-func (v *verification) checkYounger(ctx context.Context) error {
+// checkNewer is for stores without origins. It finds entries outside the chain that are newer than its beginning.
+func (v *verification) checkNewer(ctx context.Context) error {
 	if v.report.Unchained == 0 || v.report.Entries == 0 {
 		return nil
 	}
-	younger, err := v.trail.store.Reader.AuditEntry.Query().Where(unchained, auditentry.AtGT(v.report.First)).Count(ctx)
-	if err == nil && younger > 0 {
-		v.broken(0, "%d entries without a place in the trail are younger than its beginning: they were added", younger)
+	newer, err := v.trail.store.Reader.AuditEntry.Query().Where(unchained, auditentry.AtGT(v.report.First)).Count(ctx)
+	if err == nil && newer > 0 {
+		v.broken(0, "%d entries without a place in the trail are younger than its beginning: they were added", newer)
 	}
 	return err
 }

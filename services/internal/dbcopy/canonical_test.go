@@ -92,7 +92,7 @@ func TestTimesOfTheQueue(t *testing.T) {
 	}
 }
 
-func TestValuesThatCannotBe(t *testing.T) {
+func TestInvalidValues(t *testing.T) {
 	n := &normalizer{forPostgres: true}
 	for want, c := range map[string]struct {
 		kind kind

@@ -136,7 +136,7 @@ func run(ctx context.Context, o Options) (result Result, err error) {
 	if result.Tables, result.OK, err = c.verify(ctx); err != nil || !result.OK {
 		return result, err
 	}
-	if c.source.postgres { // a server that was started meanwhile waits for our locks, and would write after their release
+	if c.source.postgres { // a server that has started waits for our locks, and would write after their release
 		if err := c.source.refuseServers(ctx); err != nil {
 			return result, fmt.Errorf("source: %w", err)
 		}

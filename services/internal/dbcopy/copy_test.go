@@ -31,8 +31,8 @@ func mustRun(t *testing.T, o Options) Result {
 	return result
 }
 
-// TestThereAndBack: a copy to PostgreSQL and back keeps every value of every table, and the next ids.
-func TestThereAndBack(t *testing.T) {
+// TestRoundTrip: a copy to PostgreSQL and back keeps every value of every table, and the next ids.
+func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 60)
 	there := newPostgres(t)
@@ -66,11 +66,11 @@ func TestThereAndBack(t *testing.T) {
 // wantNextID checks that PostgreSQL continues after the highest id that SQLite has ever assigned.
 func wantNextID(t *testing.T, e Endpoint, path string) {
 	t.Helper()
-	lite, err := sql.Open("sqlite3", sqliteDSN(path, ""))
+	sqlite, err := sql.Open("sqlite3", sqliteDSN(path, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lite.Close()
+	defer sqlite.Close()
 	post, err := sql.Open("pgx", e.Postgres)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func wantNextID(t *testing.T, e Endpoint, path string) {
 	defer post.Close()
 	for _, table := range []string{"findings", "tokens", "audit_entries"} {
 		var last, next int64
-		if err := lite.QueryRow("SELECT seq FROM sqlite_sequence WHERE name = $1", table).Scan(&last); err != nil {
+		if err := sqlite.QueryRow("SELECT seq FROM sqlite_sequence WHERE name = $1", table).Scan(&last); err != nil {
 			t.Fatal(err)
 		}
 		if err := post.QueryRow("SELECT nextval(pg_get_serial_sequence($1, 'id'))", table).Scan(&next); err != nil {

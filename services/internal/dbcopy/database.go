@@ -115,13 +115,13 @@ func openPostgresSource(ctx context.Context, e Endpoint, connections int) (*data
 	if err != nil {
 		return nil, err
 	}
-	if err := d.holdPostgres(ctx); err != nil {
+	if err := d.lockSource(ctx); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
 	return d, nil
 }
 
-func (d *database) holdPostgres(ctx context.Context) error {
+func (d *database) lockSource(ctx context.Context) error {
 	conn, err := d.db.Conn(ctx)
 	if err != nil {
 		return err

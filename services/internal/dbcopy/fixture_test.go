@@ -228,7 +228,7 @@ func nullableColumns(t *testing.T, db *sql.DB, table string) map[string]bool {
 	return out
 }
 
-// dump returns all rows as SQLite writes them, except JSON, whose bytes PostgreSQL does not keep.
+// dump returns all rows as SQLite writes them, except JSON, because PostgreSQL does not keep its bytes.
 func dump(t *testing.T, path string) []string {
 	t.Helper()
 	db, err := sql.Open("sqlite3", sqliteDSN(path, ""))

@@ -20,12 +20,12 @@ func checkKeys(ctx context.Context, source *database, keyFile string, to Endpoin
 	if err := checkKey(ctx, source, keyFile); err != nil || to.SQLite == "" {
 		return err
 	}
-	beside := filepath.Join(filepath.Dir(to.SQLite), keyName)
-	if _, err := os.Stat(beside); errors.Is(err, fs.ErrNotExist) {
+	targetKey := filepath.Join(filepath.Dir(to.SQLite), keyName)
+	if _, err := os.Stat(targetKey); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := checkKey(ctx, source, beside); err != nil {
-		return fmt.Errorf("the key file beside the target: %w", err)
+	if err := checkKey(ctx, source, targetKey); err != nil {
+		return fmt.Errorf("the key file next to the target: %w", err)
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 // TestInstallBesideAStrayLog: a stale log of a killed server must not be applied to the restored database.
 func TestInstallBesideAStrayLog(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
-	path, dir := filepath.Join(home, store.SQLiteFile), filepath.Join(home, "staged")
+	dataDir := t.TempDir()
+	path, dir := filepath.Join(dataDir, store.SQLiteFile), filepath.Join(dataDir, "staged")
 	write := func(path, text string) {
 		t.Helper()
 		db, err := sql.Open("sqlite3", "file:"+path+"?_journal_mode=WAL")
@@ -32,7 +32,7 @@ func TestInstallBesideAStrayLog(t *testing.T) {
 		if text == "lost" { // like after a killed server: the file has no data yet
 			log, err := os.ReadFile(path + "-wal")
 			if err == nil {
-				err = os.WriteFile(filepath.Join(home, store.SQLiteFile+"-wal"), log, 0o600)
+				err = os.WriteFile(filepath.Join(dataDir, store.SQLiteFile+"-wal"), log, 0o600)
 			}
 			if err != nil || len(log) == 0 {
 				t.Fatalf("%d bytes, %v", len(log), err)

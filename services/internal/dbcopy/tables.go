@@ -75,7 +75,7 @@ func (t *table) needsInsert() bool {
 var notCopied = map[string]string{
 	"goose_db_version":   "the migrations of the target itself",
 	"river_migration":    "the migrations of the target itself",
-	"river_leader":       "which node leads is found out anew within seconds",
+	"river_leader":       "a new leader is elected within seconds",
 	"river_client":       "unused by this version of the job queue",
 	"river_client_queue": "unused by this version of the job queue",
 	journalTable:         "the marks of a copy",

@@ -70,7 +70,7 @@ type Jobs struct {
 	client     *river.Client[*sql.Tx]
 	queues     map[string]*turns
 	trail      *audit.Trail // nil: changes are not audited
-	hasWorkers bool         // false on a server whose domains have no workers
+	hasWorkers bool         // false if no domain has workers
 	// stopping is closed when Stop begins.
 	stopping chan struct{}
 	stop     sync.Once

@@ -147,7 +147,7 @@ func TestJobsOfAKilledProcessAreRescued(t *testing.T) {
 	})
 }
 
-func TestFailedJobsAreTriedAgain(t *testing.T) {
+func TestFailedJobsAreRetried(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
 		st := storetest.Open(t, o)

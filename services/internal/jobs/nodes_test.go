@@ -76,7 +76,7 @@ func TestStopWaitsForRunningJobs(t *testing.T) {
 	})
 }
 
-func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
+func TestStopCancelsJobsThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
 		st := storetest.Open(t, o)

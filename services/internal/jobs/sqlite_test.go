@@ -84,13 +84,13 @@ func TestFetchingWaitsForNoWriter(t *testing.T) {
 	}
 }
 
-func TestPatience(t *testing.T) {
+func TestWithoutDeadline(t *testing.T) {
 	t.Parallel()
 	type key struct{}
 	parent, cancelParent := context.WithCancelCause(context.WithValue(t.Context(), key{}, "kept"))
-	hurried, cancelHurried := context.WithDeadline(parent, time.Unix(0, 0))
-	defer cancelHurried()
-	ctx, release := withoutDeadline(hurried)
+	expired, cancelExpired := context.WithDeadline(parent, time.Unix(0, 0))
+	defer cancelExpired()
+	ctx, release := withoutDeadline(expired)
 	if err := ctx.Err(); err != nil {
 		t.Errorf("a deadline ends it: %v", err)
 	}

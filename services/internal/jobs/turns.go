@@ -18,9 +18,11 @@ type turn struct{ deployment, run, job int64 }
 // turns decides which jobs of a queue begin next on this node (see docs/decisions/0023-turns.md):
 //
 //   - Jobs of no deployment go first. They are few, because each kind waits only once.
-//   - Then each deployment with jobs gets one per turn, and within a deployment each run. Within a run River's order applies.
-//   - A deployment gets another slot only while it has fewer running jobs on this node than there are free slots. A deployment
-//     that is alone thus fills half of the slots, and one that comes later finds a free slot, however long the jobs take.
+//   - Then each deployment with jobs gets one per turn, and within a deployment each run. Within a run River's order
+//     applies.
+//   - A deployment gets another slot only while it has fewer running jobs on this node than there are free slots. A
+//     deployment that is alone thus fills half of the slots, and one that comes later finds a free slot, however long
+//     the jobs take.
 type turns struct {
 	mu sync.Mutex
 	// last is the deployment that had the last turn.

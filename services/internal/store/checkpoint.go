@@ -24,7 +24,7 @@ type checkpoints struct {
 	ctx      context.Context
 	stop     context.CancelFunc
 	all      sync.WaitGroup
-	deferred atomic.Int64 // transactions whose checkpoint has not finished
+	deferred atomic.Int64 // transactions that wait for their checkpoint
 	running  sync.Mutex   // serializes the checkpoints
 }
 

@@ -50,7 +50,7 @@ func TestCheckpointAside(t *testing.T) {
 		}
 	}
 	if pages >= 20*80*mebibyte/(16<<10) {
-		t.Errorf("after 20 transactions the log has %d pages, and has not begun anew", pages)
+		t.Errorf("after 20 transactions the log has %d pages, and has not restarted", pages)
 	}
 	for deadline := time.Now().Add(time.Minute); st.checkpoints.isDeferred(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {

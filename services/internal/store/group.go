@@ -25,7 +25,7 @@ const (
 // group implements group commit: Writes that wait for the only SQLite writer share a transaction, so that one fsync
 // stores them all. Each Write has its own savepoint, and none returns before the commit. Writes run one after the
 // other, each on its caller's goroutine. Deployments take turns; Writes of one deployment run in order of arrival.
-// A Write that is expected to take long has a transaction of its own.
+// A Write that is expected to take long has its own transaction.
 type group struct {
 	db       *sql.DB
 	maxDelay time.Duration // maxGroupDelay; tests raise it
@@ -197,7 +197,7 @@ func (g *group) commitGroup(tx *sql.Tx) {
 		}
 	}
 	if err != nil || !keep {
-		_ = tx.Rollback() // no caller was told that its Write is stored
+		_ = tx.Rollback() // no Write has returned success
 	} else {
 		err = tx.Commit()
 	}

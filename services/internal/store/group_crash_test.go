@@ -123,7 +123,7 @@ func killWriters(t *testing.T, dir string, enough int) (reported []string) {
 	}
 	_ = cmd.Wait() // fails because of the kill
 	if len(reported) < enough {
-		t.Fatalf("the process ended by itself: %q", reported)
+		t.Fatalf("the process ended before it was killed: %q", reported)
 	}
 	return reported
 }

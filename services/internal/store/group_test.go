@@ -27,9 +27,9 @@ const (
 	panics
 	exits           // ends its goroutine
 	failsAtTheEnd   // a BeforeCommit function fails
-	breaksAKey      // a statement fails, and so does the Write
-	survivesABreach // a statement fails, and the Write continues
-	gaveUp          // its context was cancelled before
+	violatesKey     // a statement fails, and so does the Write
+	ignoresError    // a statement fails, and the Write continues
+	cancelledBefore // its context was cancelled before
 	outcomes
 )
 
@@ -50,7 +50,7 @@ func insert(ctx context.Context, tx *ent.Tx, name string) error {
 func (a *attempt) run(ctx context.Context, st *Store) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if a.outcome == gaveUp {
+	if a.outcome == cancelledBefore {
 		cancel()
 	}
 	done := make(chan struct{})
@@ -79,9 +79,9 @@ func (a *attempt) change(ctx context.Context, tx *ent.Tx) error {
 		runtime.Goexit()
 	case failsAtTheEnd:
 		current.BeforeCommit(func(context.Context, *ent.Tx) error { return errBroken })
-	case breaksAKey:
+	case violatesKey:
 		return insert(ctx, tx, a.name)
-	case survivesABreach:
+	case ignoresError:
 		if _, err := current.tx.ExecContext(ctx, "INSERT INTO nowhere VALUES (1)"); err == nil {
 			return errors.New("a statement about no table succeeds")
 		}
@@ -92,14 +92,14 @@ func (a *attempt) change(ctx context.Context, tx *ent.Tx) error {
 // check compares the result of the Write with the stored rows.
 func (a *attempt) check(t interface{ Errorf(string, ...any) }, stored bool, postgres bool) {
 	// PostgreSQL aborts the transaction after an error
-	want := a.outcome == stores || a.outcome == survivesABreach && !postgres
+	want := a.outcome == stores || a.outcome == ignoresError && !postgres
 	if stored != want || (a.err == nil && !a.broke) != want {
 		t.Errorf("%s (outcome %d): stored %v, want %v; error %v, broke %v", a.name, a.outcome, stored, want, a.err, a.broke)
 	}
 	if broke := a.outcome == panics || a.outcome == exits; a.broke != broke {
 		t.Errorf("%s (outcome %d): broke %v", a.name, a.outcome, a.broke)
 	}
-	if ran := a.outcome != gaveUp; ran && !slices.Equal(a.ends, []bool{want}) || !ran && (a.ends != nil || !errors.Is(a.err, context.Canceled)) {
+	if ran := a.outcome != cancelledBefore; ran && !slices.Equal(a.ends, []bool{want}) || !ran && (a.ends != nil || !errors.Is(a.err, context.Canceled)) {
 		t.Errorf("%s (outcome %d): OnEnd got %v, error %v", a.name, a.outcome, a.ends, a.err)
 	}
 }
@@ -349,8 +349,8 @@ func TestTransactionLost(t *testing.T) {
 	for _, swallowed := range []bool{false, true} {
 		var all sync.WaitGroup
 		release := holdWriter(ctx, t, st, &all)
-		innocent := func(ctx context.Context, tx *ent.Tx) error { return insert(ctx, tx, "innocent") }
-		loser := func(ctx context.Context, tx *ent.Tx) error {
+		unaffected := func(ctx context.Context, tx *ent.Tx) error { return insert(ctx, tx, "innocent") }
+		rolledBack := func(ctx context.Context, tx *ent.Tx) error {
 			own, _ := st.Tx(ctx)
 			if _, err := own.ExecContext(ctx, "ROLLBACK"); err != nil { // as SQLite does when the disk is full
 				t.Error(err)
@@ -363,8 +363,8 @@ func TestTransactionLost(t *testing.T) {
 			}
 			return errBroken
 		}
-		st.group.durations[kindOf(innocent)], st.group.durations[kindOf(loser)] = time.Nanosecond, time.Nanosecond
-		for i, fn := range []func(context.Context, *ent.Tx) error{innocent, loser, innocent} {
+		st.group.durations[kindOf(unaffected)], st.group.durations[kindOf(rolledBack)] = time.Nanosecond, time.Nanosecond
+		for i, fn := range []func(context.Context, *ent.Tx) error{unaffected, rolledBack, unaffected} {
 			all.Go(func() {
 				err := st.Write(ctx, fn)
 				if lost := i < 2; (err != nil) != lost || i == 0 && !errors.Is(err, errRolledBack) {

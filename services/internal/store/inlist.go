@@ -68,12 +68,12 @@ func List[T string | int32 | int64](values []T) *entsql.Predicate {
 	})
 }
 
-// OneOf selects the rows of an ent table whose field has one of the values.
+// OneOf selects the rows of an ent table by the values of a field.
 func OneOf[T string | int32 | int64](field string, values []T) func(*entsql.Selector) {
 	return func(s *entsql.Selector) { s.Where(In(s.C(field), values)) }
 }
 
-// NoneOf selects the rows whose field has none of the values.
+// NoneOf selects the rows with none of these values in a field.
 func NoneOf[T string | int32 | int64](field string, values []T) func(*entsql.Selector) {
 	return func(s *entsql.Selector) {
 		if len(values) > 0 {

@@ -49,7 +49,7 @@ func (s *Store) server(ctx context.Context) (out server, err error) {
 }
 
 // checkServer returns an error unless the replica follows its primary or runs on the same server. A promoted
-// replica accepts writes of its own and falls behind. A copy by other means (logical replication) is accepted if
+// replica accepts its own writes and falls behind. A copy by other means (logical replication) is accepted if
 // its role is read-only: the operator confirms the copy that way.
 func (s *Store) checkServer(ctx context.Context) error {
 	there, err := s.server(ctx)

@@ -29,7 +29,7 @@ func (s *Store) KnowsFrequentValues(ctx context.Context) (knows bool, err error)
 	return knows, nil
 }
 
-// sampledTable is the only table whose indexes keep STAT4 samples. A statement that uses samples is planned again
+// sampledTable is the only table with STAT4 samples for its indexes. A statement that uses samples is planned again
 // for each set of parameters, even when it is prepared. That takes about 50 µs: worth it for lists, but not for
 // lookups by key.
 const sampledTable = finding.Table

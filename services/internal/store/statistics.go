@@ -12,7 +12,7 @@ import (
 )
 
 // RefreshStatistics refreshes the planner statistics. Without them both databases choose wrong indexes after a
-// first large import. On SQLite it reads every index of the tables whose size has changed much: a few seconds for a
+// first large import. On SQLite it reads every index of tables that have changed much in size: a few seconds for a
 // million findings. It reads one index at a time, so that other writers run in between. It sets no analysis_limit,
 // because SQLite would then keep no samples and could not tell a rare value from a frequent one.
 //

@@ -27,7 +27,7 @@ func TestStatisticsBesideReindex(t *testing.T) {
 	waitFor(t, st.writerDB, `SELECT EXISTS (SELECT 1 FROM pg_stat_activity
 		WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'REINDEX%')`)
 	if err := st.RefreshStatistics(t.Context()); err != nil {
-		t.Errorf("statistics beside a rebuild: %v", err)
+		t.Errorf("statistics during a rebuild: %v", err)
 	}
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)

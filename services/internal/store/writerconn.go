@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// errRolledBack means that SQLite has rolled a transaction back by itself. A later statement would commit on its
+// errRolledBack means that SQLite has rolled a transaction back after an error. A later statement would commit on its
 // own.
 var errRolledBack = apierr.Unavailable(errors.New("SQLite has rolled the transaction back after an earlier error"), "the database rolled the change back: try again")
 

@@ -68,7 +68,7 @@ func TestYield(t *testing.T) {
 		time.Sleep(time.Hour)
 		began := time.Now()
 		if work.Yield(ctx); time.Since(began) > 0 {
-			t.Error("work whose context ended waited")
+			t.Error("work waited after its context had ended")
 		}
 		var none *Calls
 		none.Beside().Yield(t.Context())
