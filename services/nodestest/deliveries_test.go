@@ -81,10 +81,10 @@ func TestMessagesBesideSilentReceivers(t *testing.T) {
 	slices.Sort(took)
 	t.Logf("during %d unanswered calls, messages took %v", calls.Load(), took)
 	if fastest := took[0]; fastest > soon { // compare the fastest: a busy machine slows down some, a blocked queue all
-		t.Errorf("each message took %s and more, want at most %s", fastest, soon)
+		t.Errorf("each message took at least %s, want at most %s", fastest, soon)
 	}
 	if twice := d.number("SELECT COUNT(*) FROM (SELECT event_id FROM deliveries WHERE deployment_id = $1 GROUP BY event_id HAVING COUNT(*) > 1) AS t", other.DeploymentID); twice != 0 {
-		t.Errorf("%d messages are there twice", twice)
+		t.Errorf("%d messages are duplicates", twice)
 	}
 	for _, n := range nodes {
 		stopping := time.Now()

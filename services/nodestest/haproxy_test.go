@@ -84,7 +84,7 @@ func startHAProxy(t testing.TB, path string, nodes []*node) *haproxy {
 	check, cmd := exec.Command(path, "-c", "-f", file), exec.Command(path, "-db", "-f", file)
 	check.ExtraFiles, cmd.ExtraFiles = sockets, sockets
 	if out, err := check.CombinedOutput(); err != nil || strings.Contains(string(out), "WARNING") {
-		t.Fatalf("haproxy finds the configuration of docs/scale.md wanting: %v\n%s", err, out)
+		t.Fatalf("haproxy rejects the configuration of docs/scale.md: %v\n%s", err, out)
 	}
 	p.log = process(t, cmd)
 	for _, n := range nodes {

@@ -111,7 +111,7 @@ func (l *load) subscribe(to *receiver) {
 // killed may be repeated, because it is unknown whether that node saw the response.
 func requireDelivered(t testing.TB, d *database, to *receiver, killed time.Time) {
 	t.Helper()
-	d.waitForZero("events are no messages yet", "SELECT COUNT(*) FROM notification_events")
+	d.waitForZero("events have no messages yet", "SELECT COUNT(*) FROM notification_events")
 	d.waitForZero("messages are not delivered", "SELECT COUNT(*) FROM deliveries WHERE state <> 'delivered'")
 	to.mu.Lock()
 	defer to.mu.Unlock()
@@ -144,10 +144,10 @@ func requireJobsDone(t testing.TB, d *database, killed time.Time) {
 	died, _ := result.RowsAffected() // pgx always knows it
 	d.waitForZero("jobs are not done", "SELECT COUNT(*) FROM river_job WHERE id <= $1 AND state IN ('available', 'retryable', 'running', 'scheduled', 'pending')", newest)
 	if lost := d.number("SELECT COUNT(*) FROM river_job WHERE state IN ('cancelled', 'discarded')"); lost != 0 {
-		t.Errorf("%d jobs were given up", lost)
+		t.Errorf("%d jobs were discarded", lost)
 	}
 	if again := d.number("SELECT COUNT(*) FROM river_job WHERE id <= $1 AND attempt > 1", newest); again > int(died) {
 		t.Errorf("%d jobs ran again, but only %d died with a node", again, died)
 	}
-	t.Logf("%d jobs were done, %d of them after the node that had them died", d.number("SELECT COUNT(*) FROM river_job WHERE state = 'completed'"), died)
+	t.Logf("%d jobs were done, %d of them after their node died", d.number("SELECT COUNT(*) FROM river_job WHERE state = 'completed'"), died)
 }

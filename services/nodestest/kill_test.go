@@ -76,7 +76,7 @@ func TestKilledNode(t *testing.T) {
 	}
 	for _, n := range []string{"node1", "node3"} {
 		if s := proxy.server(n); s.connectErrors+s.responseErrors+s.serverErrors > 0 {
-			t.Errorf("requests of %s failed, which was not killed: %+v", n, s)
+			t.Errorf("requests of %s failed although it was not killed: %+v", n, s)
 		}
 	}
 	d := openDatabase(t, url)

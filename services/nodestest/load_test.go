@@ -254,9 +254,9 @@ func (l *load) verify(d *database) {
 		}
 	}
 	if len(events) != len(l.triaged) {
-		l.t.Errorf("%d findings were decided about, %d decisions were accepted", len(events), len(l.triaged))
+		l.t.Errorf("%d findings have a decision, %d decisions were accepted", len(events), len(l.triaged))
 	}
-	l.t.Logf("%d uploads and %d decisions of %d requests were accepted, %d were answered otherwise", len(l.uploads), len(l.triaged), l.requests, len(l.failed))
+	l.t.Logf("%d uploads and %d decisions of %d requests were accepted, %d requests failed", len(l.uploads), len(l.triaged), l.requests, len(l.failed))
 }
 
 // failedUploads returns how many uploads of a project failed.

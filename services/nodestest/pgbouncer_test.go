@@ -143,7 +143,7 @@ func TestNodesBehindPgBouncer(t *testing.T) {
 	for _, command := range []string{"serve", "doctor"} {
 		out, err := exec.CommandContext(t.Context(), binary, command, "--database", withoutMode, "--data", t.TempDir()).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "default_query_exec_mode=cache_describe") {
-			t.Errorf("%s through a pooler of which it does not know: %v\n%s", command, err, out)
+			t.Errorf("%s through a pooler without default_query_exec_mode: %v\n%s", command, err, out)
 		}
 	}
 	nodes := startNodes(t, binary, pooled)
@@ -250,16 +250,16 @@ func TestKilledPgBouncer(t *testing.T) {
 	l.end()
 	failures := l.failures()
 	if len(failures) == 0 {
-		t.Error("no request failed: nothing is shown")
+		t.Error("no request failed, so the test proves nothing")
 	}
 	for _, f := range failures {
 		if !strings.Contains(f.what, "503") {
-			t.Errorf("failed, and not with 503: %s", f)
+			t.Errorf("failed with another status than 503: %s", f)
 		}
 	}
 	for _, line := range n.errors() {
 		if strings.Contains(line, "code=Internal") {
-			t.Errorf("the node says %s", line)
+			t.Errorf("the node logged %s", line)
 		}
 	}
 	l.verify(d)

@@ -44,7 +44,7 @@ func upgradeFrom(t testing.TB) (commit string) {
 	}
 	newest := migrations + "/" + filepath.Base(files[len(files)-1]) // the names begin with the time
 	if _, err := git("rev-parse", "--verify", "--quiet", "HEAD"); err != nil {
-		t.Skipf("this is no clone (a source archive?), so there is no earlier version to upgrade from")
+		t.Skipf("this is not a clone (a source archive?), so there is no earlier version to upgrade from")
 	}
 	if commit, err = git("log", "-1", "--format=%H", "--diff-filter=A", "--", newest); err != nil {
 		t.Fatalf("git log %s: %v", newest, err)
@@ -109,7 +109,7 @@ func TestRollingUpgrade(t *testing.T) {
 	if applied == 0 && os.Getenv(upgradeVariable) == "" {
 		t.Error("there was no migration to apply")
 	}
-	t.Logf("%d migrations were applied while the nodes of the version before served", applied)
+	t.Logf("%d migrations were applied while nodes of the previous version served", applied)
 	l.more(10) // by the old version on the new schema
 
 	for _, n := range nodes {

@@ -83,7 +83,7 @@ func TestLargeRunOnTwoNodes(t *testing.T) {
 	largeAttempts := d.number(`SELECT COUNT(*) FROM workflow_attempts a JOIN workflow_runs r ON r.deployment_id <> a.deployment_id
 		WHERE r.workflow = 'small' AND a.started_at > r.submitted_at AND a.started_at < r.finished_at`)
 	if largeAttempts > 200 {
-		t.Errorf("the large run began %d attempts before the small one had made its only one", largeAttempts)
+		t.Errorf("the large run began %d attempts before the only attempt of the small one", largeAttempts)
 	}
 
 	on(nodes[1], acme.Tenant).call(http.MethodPost, "/jobs/id/"+large+"/cancel", `{}`)

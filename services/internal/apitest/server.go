@@ -268,7 +268,7 @@ func (s *Server) Send(t testing.TB, token, method, path string, body io.Reader, 
 		t.Fatal(err)
 	}
 	if response.StatusCode == http.StatusNotFound && !strings.HasSuffix(path, "/") && bytes.Contains(raw, []byte(`"code":"ROUTE_NOT_FOUND"`)) {
-		t.Errorf("%s %s: no domain that TestMain names has it", method, path)
+		t.Errorf("%s %s: no domain of TestMain serves it", method, path)
 	}
 	return Answer{Status: response.StatusCode, Header: response.Header, Body: string(raw)}
 }

@@ -52,7 +52,7 @@ func NewCopy(t testing.TB, of string, fill func(databaseURL string) error) (data
 		t.Fatalf("no PostgreSQL for this test: %v", err)
 	}
 	if err := keep(serverURL, of, fill); err != nil {
-		t.Fatalf("make the database %s: %v", of, err)
+		t.Fatalf("create the database %s: %v", of, err)
 	}
 	return create(t, serverURL, of)
 }

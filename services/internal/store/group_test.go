@@ -83,7 +83,7 @@ func (a *attempt) change(ctx context.Context, tx *ent.Tx) error {
 		return insert(ctx, tx, a.name)
 	case ignoresError:
 		if _, err := current.tx.ExecContext(ctx, "INSERT INTO nowhere VALUES (1)"); err == nil {
-			return errors.New("a statement about no table succeeds")
+			return errors.New("a statement on a missing table succeeds")
 		}
 	}
 	return nil

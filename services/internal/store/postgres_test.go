@@ -148,7 +148,7 @@ func TestKeepSession(t *testing.T) {
 			seen += sessions()
 		}
 		if seen == 0 {
-			t.Fatal("the server runs and has no session")
+			t.Fatal("the running server has no session")
 		}
 		return closed() > 50 && st.readerDB.Stats().OpenConnections == 0
 	})

@@ -111,12 +111,12 @@ func TestKeysBeginWithTheTenant(t *testing.T) {
 		}
 		if serverTables[table.Name] {
 			if first == "deployment_id" {
-				t.Errorf("%s has a deployment: it is no table of the server", table.Name)
+				t.Errorf("%s has a deployment: it is not a table of the server", table.Name)
 			}
 			continue
 		}
 		if first != "deployment_id" {
-			t.Errorf("%s has no deployment_id behind its id: give it the TenantMixin, or name it in serverTables and say why", table.Name)
+			t.Errorf("%s has no deployment_id after its id: give it the TenantMixin, or name it in serverTables and say why", table.Name)
 			continue
 		}
 		if len(table.PrimaryKey) != 1 || table.PrimaryKey[0].Name != "id" {
@@ -126,7 +126,7 @@ func TestKeysBeginWithTheTenant(t *testing.T) {
 	}
 	for name := range acrossTenants {
 		if !exceptions[name] {
-			t.Errorf("acrossTenants names %s, which is no index any more or begins with the deployment", name)
+			t.Errorf("acrossTenants names %s, which is no longer an index, or begins with the deployment", name)
 		}
 	}
 }
@@ -150,6 +150,6 @@ func requireTenantFirst(t *testing.T, table *schema.Table, exceptions map[string
 		}
 	}
 	if first == readByID[table.Name] {
-		t.Errorf("%s: an index that begins with deployment_id: %t; else what a tenant reads of it would scan the rows of all", table.Name, first)
+		t.Errorf("%s: has an index that begins with deployment_id: %t; without one a tenant's query scans the rows of all tenants", table.Name, first)
 	}
 }

@@ -49,7 +49,7 @@ type Store struct {
 	gate *gate.Gate
 	// waiting is the number of transactions that wait for the gate.
 	waiting atomic.Int64
-	// group and checkpoints are nil on PostgreSQL, which has both itself.
+	// group and checkpoints are nil on PostgreSQL, which does both itself.
 	group       *group
 	checkpoints *checkpoints
 	// generation is nil on SQLite.

@@ -123,7 +123,7 @@ func TestBeforeCommitAndOnEnd(t *testing.T) {
 				current.BeforeCommit(func(ctx context.Context, tx *ent.Tx) error {
 					ran = true
 					if own, ok := st.Tx(ctx); !ok || own == nil {
-						t.Error("the last step is outside of the transaction")
+						t.Error("BeforeCommit ran outside the transaction")
 					}
 					if err := tx.Setting.Create().SetName(c.name).SetValue([]byte("x")).Exec(ctx); err != nil {
 						return err

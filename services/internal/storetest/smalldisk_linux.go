@@ -12,7 +12,7 @@ func SmallDisk(t testing.TB, bytes int64) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+strconv.FormatInt(bytes, 10)+",mode=0700"); err != nil {
-		t.Skipf("no small file system can be made: %v", err)
+		t.Skipf("cannot mount a small file system: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {

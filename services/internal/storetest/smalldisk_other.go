@@ -7,6 +7,6 @@ import "testing"
 // SmallDisk skips the test: only Linux has it.
 func SmallDisk(t testing.TB, _ int64) string {
 	t.Helper()
-	t.Skip("small file systems are made on Linux only")
+	t.Skip("small file systems need Linux")
 	return ""
 }
