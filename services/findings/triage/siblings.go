@@ -41,14 +41,14 @@ func siblings(ctx context.Context, tx *ent.Tx, deploymentID int64, issueType str
 func siblingsByID(deploymentID int64, chosen []int64) func(*entsql.Selector) {
 	return func(s *entsql.Selector) {
 		table := entsql.Dialect(s.Dialect()).Table(finding.Table)
-		byID := store.Apart(s.Dialect(), table, store.InIDs(table.C(finding.FieldID), chosen)).As("found")
+		byID := store.FencedSubquery(s.Dialect(), table, store.InIDs(table.C(finding.FieldID), chosen)).As("found")
 		identities := entsql.Dialect(s.Dialect()).Select(byID.C(finding.FieldProjectID), byID.C(finding.FieldFingerprint)).Distinct().
 			From(byID).Where(entsql.EQ(byID.C(finding.FieldDeploymentID), deploymentID)).As("chosen")
 		if s.Dialect() == dialect.Postgres {
 			s.From(eachInOrder(deploymentID, identities.Offset(0)).As(finding.Table))
 			return
 		}
-		s.From(store.Apart(s.Dialect(), table, entsql.P(func(b *entsql.Builder) {
+		s.From(store.FencedSubquery(s.Dialect(), table, entsql.P(func(b *entsql.Builder) {
 			b.WriteString(table.C(finding.FieldID) + " IN (SELECT twin.id FROM (").Join(identities)
 			b.WriteString(") AS chosen CROSS JOIN findings AS twin INDEXED BY findings_by_identity WHERE twin.project_id = chosen.project_id" +
 				" AND twin.fingerprint = chosen.fingerprint AND twin.deployment_id = ").Arg(deploymentID).WriteByte(')')

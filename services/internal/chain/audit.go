@@ -122,7 +122,7 @@ func (a *auditor) record(ctx context.Context, c *call, code codes.Code) {
 	defer cancel()
 	if err := a.trail.Append(ctx, call, call.Home, code); err != nil {
 		reason := "write"
-		if a.trail.Owe(ctx, call, call.Home, code, err) {
+		if a.trail.AppendLater(ctx, call, call.Home, code, err) {
 			reason = "later"
 		}
 		a.metrics.AuditFailures.WithLabelValues(reason).Inc()

@@ -22,7 +22,7 @@ func TestAuditWithoutRoom(t *testing.T) {
 	f.handlers.update = func(context.Context, *projectsv1.UpdateProjectRequest) error { reached.Add(1); return nil }
 	call := audit.Call{Actor: audit.Actor{Kind: "token", ID: 1, Name: "x"}, Method: "/x"}
 	for !f.trail.Full() {
-		if !f.trail.Owe(t.Context(), call, f.acme, codes.PermissionDenied, syscall.ENOSPC) {
+		if !f.trail.AppendLater(t.Context(), call, f.acme, codes.PermissionDenied, syscall.ENOSPC) {
 			t.Fatal("an entry is lost")
 		}
 	}

@@ -83,7 +83,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (
 	if err != nil {
 		return err
 	}
-	s.onClose("audit trail", who.trail.Settle)
+	s.onClose("audit trail", who.trail.Close)
 	deps, err := s.makeDeps(st, who, metrics)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// Lists of any length find what they name, and nothing else, whatever is in a text.
+// TestListsOfAnyLength: lists of any length match exactly their values, whatever characters a text has.
 func TestListsOfAnyLength(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, o store.Options) {
 		st := storetest.Open(t, o)

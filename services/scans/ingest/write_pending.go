@@ -48,5 +48,5 @@ func (s *session) announce(ctx context.Context, fresh int) error {
 func (s *session) aside(ctx context.Context, query string, since int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
-	return s.store.ExecAside(ctx, query, s.deploymentID, since) == nil
+	return s.store.ExecOutside(ctx, query, s.deploymentID, since) == nil
 }
