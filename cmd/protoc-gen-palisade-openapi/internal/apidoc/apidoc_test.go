@@ -20,7 +20,7 @@ const (
 	testProtoDir  = "../../../protoc-gen-go-json/plugintest/testpb"
 )
 
-// ourProtos gives all protos of ours, by import path.
+// ourProtos returns all our protos, by import path.
 func ourProtos(t *testing.T) []string {
 	t.Helper()
 	var files []string
@@ -93,7 +93,7 @@ func TestDocumentIsReproducible(t *testing.T) {
 	}
 }
 
-// TestEveryOperation checks what holds for all operations.
+// TestEveryOperation checks rules that apply to all operations.
 func TestEveryOperation(t *testing.T) {
 	doc := document(t, nil, ourProtos(t)...)
 	count := 0
