@@ -24,7 +24,7 @@ const (
 	scanBody      = `{"semgrep_scan":{"id":55}}`
 )
 
-// lockedBuffer is what a running command writes to and a test reads from.
+// lockedBuffer lets a running command write and a test read concurrently.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -61,7 +61,7 @@ func startListen(t *testing.T, environ []string, args ...string) *listening {
 			streams{in: strings.NewReader(""), out: &l.out, err: &l.err, environ: environ, now: time.Now})
 	}()
 	t.Cleanup(stop)
-	for { // the port answers as soon as the command listens; the test's own time-out ends a wait in vain
+	for { // the port answers as soon as the command listens; the test's timeout ends a futile wait
 		response, err := http.Get(l.url)
 		if err == nil {
 			_ = response.Body.Close()
@@ -75,7 +75,7 @@ func startListen(t *testing.T, environ []string, args ...string) *listening {
 	}
 }
 
-// end stops the command as Ctrl-C does, unless it has ended by itself.
+// end stops the command like Ctrl-C, unless it has already ended.
 func (l *listening) end() {
 	l.t.Helper()
 	l.stop()
@@ -118,7 +118,7 @@ func contractDigest(body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// signed are the headers of a sender that signs both ways.
+// signed returns the headers of a sender that uses both signatures.
 func signed(t *testing.T, id, body string, at time.Time) map[string]string {
 	t.Helper()
 	signer, err := webhooks.NewWebhookRaw([]byte(webhookSecret))
@@ -232,7 +232,7 @@ func TestListenFailsAndEndsByCount(t *testing.T) {
 	l = startListen(t, nil, "--fail", "0.5", "--count", "20", "-o", "json")
 	failed := 0
 	for i := range 20 {
-		for { // as a sender retries
+		for { // retry like a sender
 			status, _ := l.send(http.MethodPost, findingBody, map[string]string{"webhook-id": "evt_" + strconv.Itoa(i)})
 			if status == 200 {
 				break

@@ -22,7 +22,7 @@ func writeFile(t *testing.T, name, text string) string {
 	return path
 }
 
-// The way of one who writes a workflow: lint, publish, look, change, take away.
+// TestWorkflowCommands lints, publishes, shows, changes and deletes a workflow.
 func TestWorkflowCommands(t *testing.T) {
 	client, good, bad := startReadyServer(t, t.TempDir()), writeFile(t, "good.yaml", goodWorkflow), writeFile(t, "bad.yaml", badWorkflow)
 	must := func(args ...string) outcome {
