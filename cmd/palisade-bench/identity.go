@@ -19,7 +19,7 @@ import (
 	"github.com/palisade/palisade/cmd/palisade-bench/identity"
 )
 
-// identityOptions are what a proof by mutation is told.
+// identityOptions are the options of the mutation test.
 type identityOptions struct {
 	seed    uint64
 	reports string
@@ -65,7 +65,7 @@ scanners said is kept in the cache directory.`,
 	return command
 }
 
-// runIdentity prints the table; it returns errMiss when a bar does not hold.
+// runIdentity prints the table. It returns errMiss if a limit is exceeded.
 func runIdentity(ctx context.Context, o identityOptions, stdout, stderr io.Writer) (err error) {
 	if o.cache == "" {
 		dir, err := os.UserCacheDir()
@@ -102,7 +102,7 @@ func runIdentity(ctx context.Context, o identityOptions, stdout, stderr io.Write
 	return err
 }
 
-// measure runs every chosen edit of every chosen source, each in a project of its own.
+// measure runs every selected edit of every selected source, each in its own project.
 func (o identityOptions) measure(
 	ctx context.Context, sources []*identity.Source, stderr io.Writer, progress func(string, ...any),
 ) (outcomes []identity.Outcome, err error) {
@@ -132,7 +132,7 @@ func (o identityOptions) measure(
 	return outcomes, nil
 }
 
-// one runs an edit of a source.
+// one runs one edit of one source.
 func (o identityOptions) one(
 	ctx context.Context, edit identity.Edit, source *identity.Source, server *identityServer, stderr io.Writer,
 ) (outcome identity.Outcome, err error) {
@@ -180,9 +180,9 @@ func (s *identityServer) stop() error {
 	return errors.Join(s.child.stop(), os.RemoveAll(s.dir))
 }
 
-// seedOf makes the choices of one edit and source independent of which others are chosen.
+// seedOf makes the random choices of one edit and source independent of the selection of others.
 func seedOf(name string) uint64 {
 	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(name)) // a hash takes everything
+	_, _ = hash.Write([]byte(name)) // a hash never fails
 	return hash.Sum64()
 }

@@ -17,11 +17,11 @@ import (
 // Exit statuses.
 const (
 	exitOK    = 0
-	exitMiss  = 1 // a ratio is worse than its bar
-	exitError = 2 // nothing can be said about the ratios
+	exitMiss  = 1 // a ratio exceeds its limit
+	exitError = 2 // the ratios could not be measured
 )
 
-// errMiss ends a run whose table has been printed.
+// errMiss ends a run after its table was printed: a limit was exceeded.
 var errMiss = errors.New("a bar was missed")
 
 func main() {
@@ -40,23 +40,23 @@ func main() {
 	}
 }
 
-// minFindings fill a page after the filter, and a deep one.
+// minFindings is enough for a full page after the filter, and a deep one.
 const (
 	minFindings = 5000
 	minGrowth   = 2000
 )
 
-// options are what a run is told.
+// options are the options of a run.
 type options struct {
 	only     []string
 	findings int
 	growth   []int
 	results  int
-	// largeBytes is the size of the largest report that is imported.
+	// largeBytes is the size of the largest imported report.
 	largeBytes   int64
 	dependencies int
 	listRequests int
-	// reportFindings are in a store of their own.
+	// reportFindings is the size of the separate store for reports.
 	reportFindings int
 	rounds         int
 	cpu            time.Duration
@@ -133,7 +133,7 @@ about 8 GB in the temporary directory (TMPDIR).`,
 	return root
 }
 
-// check refuses what cannot be measured.
+// check rejects options that cannot be measured.
 func (o options) check() error {
 	switch {
 	case o.findings < minFindings:

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// manyConnections is the concurrency at which pages are measured beside 1.
+	// manyConnections is the higher of the two concurrency levels of page requests; the lower one is 1.
 	manyConnections = 16
-	// largePage is the largest page that the list gives, and largeConnections how many clients ask for it at once.
+	// largePage is the largest page size, and largeConnections the number of clients that request it concurrently.
 	largePage, largeConnections = 3000, 4
 )
 
@@ -26,10 +26,10 @@ type pages struct {
 	conn     *grpc.ClientConn
 }
 
-// theQuery is the page that is measured: filters by status and by one severity.
+// theQuery is the measured page, filtered by status and one severity.
 var theQuery = pageQuery{Status: "open", Severity: "high"}
 
-// pageTargets are what is compared, at manyConnections unless the name says otherwise.
+// pageTargets are the compared targets, with manyConnections unless the name says otherwise.
 type pageTargets struct {
 	bareOne, bare, plain, plainLarge, one, many, rpc, zipped, large, rpcLarge *target
 	size                                                                      int64 // of the page in bytes
@@ -40,7 +40,7 @@ func (t *pageTargets) all() []*target {
 	return []*target{t.bareOne, t.one, t.bare, t.plain, t.many, t.rpc, t.zipped, t.plainLarge, t.large, t.rpcLarge}
 }
 
-// measurePages compares the page of the server with a bare handler and with the plain reader.
+// measurePages compares the server's page with a bare handler and with the plain reader.
 func (b *bench) measurePages(ctx context.Context) (_ []row, err error) {
 	if err := b.fillPlain(ctx); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (b *bench) measurePages(ctx context.Context) (_ []row, err error) {
 	return t.rows(), nil
 }
 
-// pageTargets starts the bare handler and the plain reader, and makes sure that all answer with the same bytes.
+// pageTargets starts the bare handler and the plain reader, and checks that all return the same bytes.
 func (b *bench) pageTargets(ctx context.Context, p *pages) (*pageTargets, error) {
 	t := &pageTargets{}
 	bare, plain, size, err := b.startComparisons(ctx, p)
@@ -77,7 +77,7 @@ func (b *bench) pageTargets(ctx context.Context, p *pages) (*pageTargets, error)
 		return nil, err
 	}
 	large := theQuery
-	large.Size = min(largePage, b.findings/10) // of a small store there are not so many
+	large.Size = min(largePage, b.findings/10) // a small store has fewer
 	largeBytes, err := b.client.page(ctx, large)
 	if err != nil {
 		return nil, err
@@ -127,13 +127,13 @@ func (t *pageTargets) rows() []row {
 	}
 }
 
-// perRow is what one of so many rows costs, against one of a page of 100.
+// perRow compares the cost per row of a large page with a page of 100.
 func perRow(what string, large, hundred *target, rows int) row {
 	each := scaled(large.cpu, 1/float64(rows))
 	return row{what: what, value: each, unit: cpuMicrosFine, ratio: each.over(scaled(hundred.cpu, 1.0/pageSize)), base: "a row of a page of 100", note: "of a page that fits into the caches of a processor"}
 }
 
-// startComparisons runs the bare handler and the plain reader on the page that the server answers with.
+// startComparisons starts the bare handler and the plain reader on the server's page.
 func (b *bench) startComparisons(ctx context.Context, p *pages) (bare, plain *child, size int64, err error) {
 	page, err := b.client.page(ctx, theQuery)
 	if err != nil {
@@ -157,7 +157,7 @@ func (b *bench) startComparisons(ctx context.Context, p *pages) (bare, plain *ch
 	return p.children[0], p.children[1], int64(len(page)), nil
 }
 
-// checkPage makes sure that what is measured is a full page of several projects.
+// checkPage checks that the measured page is full and has several projects.
 func checkPage(page []byte) error {
 	var decoded struct {
 		Findings []struct {

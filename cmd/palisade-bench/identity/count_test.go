@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// world is a report of four results after an edit, and what a faultless server lists: findings 1 to 3 stand for the
-// problems of before, 9 for a new one; 4 is fixed, its problem is gone; problem 5 was not looked at.
+// world is a report of four results after an edit, and the list of a correct server: findings 1 to 3 belong to the old
+// problems, 9 to a new one; 4 is fixed, because its problem is gone; problem 5 was not covered.
 type world struct {
 	problems []Problem
 	truth    []Truth
@@ -47,14 +47,14 @@ func (w *world) remove(id int64) {
 	w.listed = slices.DeleteFunc(w.listed, func(f Finding) bool { return f.ID == id })
 }
 
-// Each counter counts what it is for, and nothing else: a server is faultless but for one thing.
+// TestEveryCounterCounts: each counter counts its own fault and nothing else, on a server with exactly one fault.
 func TestEveryCounterCounts(t *testing.T) {
 	good := Counts{Findings: 5, Touched: 3, Kept: 3}
 	cases := []struct {
 		name string
 		err  func(*world)
 		want func(*Counts)
-		// stranger is true for a fault that is none of an old problem's.
+		// stranger is true for a fault that is not an old problem's.
 		stranger bool
 	}{
 		{"no fault", func(*world) {}, func(*Counts) {}, false},
@@ -120,7 +120,8 @@ func TestEveryCounterCounts(t *testing.T) {
 	}
 }
 
-// What stands for a renamed rule: a finding under the present name before one under the former.
+// TestSeatsOfRenamedRules: for a renamed rule, a finding with the present name is preferred over one with the former
+// name.
 func TestSeatsOfRenamedRules(t *testing.T) {
 	report := &Report{Results: []Result{{Rule: "now", Place: Place{"a.go", 1}}}, Aliases: map[string]string{"now": "former"}}
 	old, fresh := Finding{ID: 1, Rule: "former", Place: Place{"a.go", 1}, Status: "open"}, Finding{ID: 2, Rule: "now", Place: Place{"a.go", 1}, Status: "open"}
@@ -132,7 +133,7 @@ func TestSeatsOfRenamedRules(t *testing.T) {
 	}
 }
 
-// Each bar is missed just past it.
+// TestBars: each limit is exceeded just above it.
 func TestBars(t *testing.T) {
 	cases := []struct {
 		counts Counts

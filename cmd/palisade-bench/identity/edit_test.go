@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// strip is what an edit may not change of a line, unless it is known to.
+// strip returns the part of a line that an edit must not change.
 func strip(text string) string { return strings.TrimSpace(text) }
 
-// Every edit, under many seeds: what the map says of a line is what stands there.
+// TestLineMapsAreTrue: for every edit and many seeds, the line map matches the code.
 func TestLineMapsAreTrue(t *testing.T) {
 	for _, edit := range Edits() {
 		t.Run(edit.Name, func(t *testing.T) {
@@ -66,7 +66,8 @@ func comparesLines(t *testing.T, source *Source, w *work, lines *LineMap) {
 	}
 }
 
-// Lines that were not edited keep their results: the results of a carried report stand on lines that end in "// R".
+// TestCarriedResultsStandOnTheirLines: results of unedited lines are carried correctly: they are on lines that end in
+// "// R".
 func TestCarriedResultsStandOnTheirLines(t *testing.T) {
 	for _, edit := range Edits() {
 		for seed := range uint64(20) {
@@ -89,7 +90,7 @@ func TestCarriedResultsStandOnTheirLines(t *testing.T) {
 	}
 }
 
-// The truth about carried reports, against a second opinion: the lines themselves, which are all different.
+// TestTruthFollowsTheCode checks the truth about carried reports against the lines themselves, which are all distinct.
 func TestTruthFollowsTheCode(t *testing.T) {
 	source := mall()
 	for file, lines := range source.Tree.Files {
@@ -134,7 +135,7 @@ func TestTruthFollowsTheCode(t *testing.T) {
 	}
 }
 
-// An edit that put a line into two places would not know the truth.
+// TestLineMapRefusesALineTwice: an edit that puts a line into two places has no defined truth.
 func TestLineMapRefusesALineTwice(t *testing.T) {
 	tree := mall().Tree
 	tree.Files["twice.go"] = slices.Clone(tree.Files["main.go"])
@@ -170,7 +171,7 @@ func TestShiftedColumns(t *testing.T) {
 	}
 }
 
-// A scanner may report fewer problems of a line than before, or in another order.
+// TestJudgePairsByWhatIsSaid: a scanner may report fewer problems of a line than before, or in another order.
 func TestJudgePairsByWhatIsSaid(t *testing.T) {
 	at := func(column int, message string) Result {
 		return Result{Rule: "r", Place: Place{"a.go", 3}, Column: column, Message: message}
@@ -196,7 +197,8 @@ func TestJudgePairsByWhatIsSaid(t *testing.T) {
 	}
 }
 
-// What a scan did not get to see is in the code all the same, and counts; and so does what has a copy now.
+// TestPartialScansAndCopies: a problem that a scan did not cover is still in the code, and counts; so does a problem
+// with a copy.
 func TestPartialScansAndCopies(t *testing.T) {
 	for name, want := range map[string]func(total, seen, unseen, touched int) bool{
 		"20 % of the files fail": func(total, seen, unseen, touched int) bool { return unseen > 0 && seen > 0 && touched == unseen },
@@ -236,7 +238,7 @@ func TestPartialScansAndCopies(t *testing.T) {
 	}
 }
 
-// The ids and hashes of the scanner protocol survive what those of the real client survive.
+// TestProtocolIDs: the ids and hashes of the scanner protocol survive the same edits as the real client's.
 func TestProtocolIDs(t *testing.T) {
 	ids := func(s Step) map[string][]string {
 		of := map[string][]string{}

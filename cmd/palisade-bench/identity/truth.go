@@ -7,33 +7,33 @@ import (
 	"strings"
 )
 
-// Fate is what became of a problem.
+// Fate is the outcome of a problem.
 type Fate int
 
-// Fates.
+// Values of Fate.
 const (
-	// Gone: the code is not there any more, or the scanner, run on it, does not call it a problem any more.
+	// Gone: the code no longer exists, or the scanner no longer reports it.
 	Gone Fate = iota
 	// Here: the new report has it.
 	Here
-	// Unseen: it is in the code, but the new report cannot say so.
+	// Unseen: the problem is in the code, but the new report does not cover it.
 	Unseen
 )
 
-// Truth is what became of a result of the report before an edit.
+// Truth is the outcome of a result in the report before an edit.
 type Truth struct {
 	Fate Fate
 	// Result is the index of its result in the new report; only with Here.
 	Result int
-	// Twins are results that could as well be its own: of a line that now stands there twice, one right below the other,
-	// nobody can say which was the first.
+	// Twins are results that could equally be its own: if a line is duplicated directly below itself, nobody can say
+	// which copy is the original.
 	Twins []int
-	// Touched is true if the edit changed anything that the scanner says of it: place, code quoted, rule, words.
+	// Touched is true if the edit changed anything in the scanner's result: location, quoted code, rule, message.
 	Touched bool
 }
 
-// carried is the report that the scanner would make of the edited code, from the old one and the map of the lines. The
-// order stays; copies come behind what they are copies of.
+// carried returns the report that the scanner would write about the edited code, computed from the old report and the
+// line map. The order is kept; copies follow their originals.
 func carried(before *Report, old, edited *Tree, lines *LineMap, words []word) *Report {
 	var results []Result
 	for i, result := range before.Results {
@@ -51,7 +51,7 @@ func carried(before *Report, old, edited *Tree, lines *LineMap, words []word) *R
 	return before.with(results)
 }
 
-// carry moves one result to where its line is now.
+// carry moves one result to the present position of its line.
 func carry(r Result, old, edited *Tree, lines *LineMap, words []word, to Sight) Result {
 	before := r
 	r.Place = to.Place
@@ -74,7 +74,7 @@ func carry(r Result, old, edited *Tree, lines *LineMap, words []word, to Sight) 
 			r.Snippet = replaceWord(r.Snippet, w.old, w.now)
 		}
 	}
-	// A tool that quotes exactly the line quotes what the line is now.
+	// A tool that quotes exactly the line quotes its present text.
 	if before.Snippet != "" && old.quoted(before.Place) == strings.TrimSpace(before.Snippet) {
 		r.Snippet = strings.TrimSpace(edited.Files[to.File][to.Line-1].Text)
 	}
@@ -88,12 +88,12 @@ func (t *Tree) quoted(p Place) string {
 	return ""
 }
 
-// replaceWord replaces an identifier where it stands alone.
+// replaceWord replaces an identifier where it is a whole word.
 func replaceWord(text, old, now string) string {
 	return regexp.MustCompile(`\b`+regexp.QuoteMeta(old)+`\b`).ReplaceAllLiteralString(text, now)
 }
 
-// follow reads the truth off a report whose results know where they come from.
+// follow derives the truth from a report with the origins of its results.
 func follow(before, after *Report) []Truth {
 	truth := make([]Truth, len(before.Results))
 	for i := range truth {
@@ -113,14 +113,13 @@ func follow(before, after *Report) []Truth {
 	return truth
 }
 
-// copied notes a result of a copy.
+// copied records a result of a copy.
 func (t *Truth) copied(result int) {
 	t.Twins, t.Touched = append(t.Twins, result), true
 }
 
-// judge finds each old result in the report that a scanner made of the edited code: by its rule, on the line where its
-// line is now, by order where there are several. The scanner may have changed its mind about a line; then there are
-// fewer, and the last ones are gone.
+// judge finds each old result in a scanner's report about the edited code: by rule, on the present line, by order if
+// there are several. The scanner may report fewer results for a line than before; the last ones then count as gone.
 func judge(before, after *Report, lines *LineMap) []Truth {
 	type key struct {
 		rule string
@@ -161,7 +160,7 @@ func judge(before, after *Report, lines *LineMap) []Truth {
 	return truth
 }
 
-// pair gives each of the old results on a line one of the new: first those that say the same, then in order.
+// pair assigns new results to the old results of a line: first results with equal messages, then in order.
 func pair(before, after []Result, olds, news []int) []int {
 	sorted := func(list []Result, of []int) []int {
 		of = slices.Clone(of)
@@ -196,12 +195,12 @@ func pair(before, after []Result, olds, news []int) []int {
 	return pairs
 }
 
-// differ reports whether anything that identity could hang on changed.
+// differ reports whether anything changed that identity could depend on.
 func differ(a, b Result) bool {
 	return a.Place != b.Place || a.Column != b.Column || a.Rule != b.Rule || a.Message != b.Message || a.Snippet != b.Snippet
 }
 
-// byPlace orders results by where they are.
+// byPlace compares results by location.
 func byPlace(a, b Result) int {
 	return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 }
