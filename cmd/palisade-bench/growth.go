@@ -109,7 +109,7 @@ func (b *bench) growthPoint(ctx context.Context, size int, lines []*growthLine) 
 		do       func(ctx context.Context, n, i int) error
 		rows     float64 // rows per request
 	}{
-		{nothing, growthRequests, ask(func(int, int) pageQuery { return theQuery }), 1},
+		{nothing, growthRequests, ask(func(int, int) pageQuery { return measuredQuery }), 1},
 		{func(n int) error { return b.walk(ctx, size+n, deep-window) }, window, ask(func(n, i int) pageQuery {
 			return pageQuery{Status: "open", Page: deep - window + 1 + i, Since: size + n}
 		}), 1},

@@ -127,7 +127,7 @@ func newAttack(ctx context.Context, server *child, admin string) (*attack, error
 	}
 	return &attack{
 		conn: conn, http: &http.Client{Timeout: time.Minute}, base: "http://" + server.ready.HTTP, reader: response.GetValue(),
-		operations: theOperations(), answers: map[string]int{},
+		operations: allOperations(), answers: map[string]int{},
 	}, nil
 }
 

@@ -79,8 +79,8 @@ type operation struct {
 // listPath is the path from a request to a list or map in it.
 type listPath []protoreflect.FieldDescriptor
 
-// theOperations returns all RPCs of the server.
-func theOperations() []operation {
+// allOperations returns all RPCs of the server.
+func allOperations() []operation {
 	var operations []operation
 	protoregistry.GlobalFiles.RangeFiles(func(file protoreflect.FileDescriptor) bool {
 		if !strings.HasPrefix(string(file.Package()), "palisade.") && file.Package() != "grpc.health.v1" {

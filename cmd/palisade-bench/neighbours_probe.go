@@ -12,8 +12,8 @@ const (
 	probePause = 20 * time.Millisecond
 	// requestsPerJob is the number of requests of each kind before each job.
 	requestsPerJob = 5
-	// jobPatience is the timeout of a job of the neighbour, and the duration that is recorded then.
-	jobPatience = 60 * time.Second
+	// jobTimeout is the timeout of a job of the neighbour, and the duration that is recorded then.
+	jobTimeout = 60 * time.Second
 	// probeResults is the number of results per upload.
 	probeResults = 100
 )
@@ -89,7 +89,7 @@ func (p *prober) choose(ctx context.Context) (err error) {
 
 // requests sends one request of each kind.
 func (p *prober) requests(ctx context.Context) error {
-	if err := p.timed(probeList, func() error { return p.c.get(p.c.findingsPath(theQuery), "", 0)(ctx) }); err != nil {
+	if err := p.timed(probeList, func() error { return p.c.get(p.c.findingsPath(measuredQuery), "", 0)(ctx) }); err != nil {
 		return err
 	}
 	if err := p.timed(probeTriage, func() error { return p.decide(ctx) }); err != nil {
@@ -133,7 +133,7 @@ func (p *prober) message(ctx context.Context) error {
 	return p.timed(probeMessage, func() error {
 		select {
 		case <-p.hosts.messages:
-		case <-time.After(jobPatience):
+		case <-time.After(jobTimeout):
 		case <-ctx.Done():
 		}
 		return ctx.Err()
@@ -146,7 +146,7 @@ func (p *prober) runOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for until := time.Now().Add(jobPatience); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(jobTimeout); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		state, err := p.state(ctx, p.c, p.neighbour, job)
 		switch {
 		case err != nil:

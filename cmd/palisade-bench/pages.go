@@ -26,8 +26,8 @@ type pages struct {
 	conn     *grpc.ClientConn
 }
 
-// theQuery is the measured page, filtered by status and one severity.
-var theQuery = pageQuery{Status: "open", Severity: "high"}
+// measuredQuery is the measured page, filtered by status and one severity.
+var measuredQuery = pageQuery{Status: "open", Severity: "high"}
 
 // pageTargets are the compared targets, with manyConnections unless the name says otherwise.
 type pageTargets struct {
@@ -76,7 +76,7 @@ func (b *bench) pageTargets(ctx context.Context, p *pages) (*pageTargets, error)
 	if p.conn, err = dial(b.server.ready.GRPC); err != nil {
 		return nil, err
 	}
-	large := theQuery
+	large := measuredQuery
 	large.Size = min(largePage, b.findings/10) // a small store has fewer
 	largeBytes, err := b.client.page(ctx, large)
 	if err != nil {
@@ -88,15 +88,15 @@ func (b *bench) pageTargets(ctx context.Context, p *pages) (*pageTargets, error)
 		return &target{what: what, server: server, workers: workers, do: c.get(c.findingsPath(q), encoding, want)}
 	}
 	t.size, t.largeRows = size, large.Size
-	t.bareOne = over("bare handler, 1 connection", bare, 1, theQuery, "", size)
-	t.bare = over("bare handler", bare, manyConnections, theQuery, "", size)
-	t.plain = over("plain reader", plain, manyConnections, theQuery, "", size)
+	t.bareOne = over("bare handler, 1 connection", bare, 1, measuredQuery, "", size)
+	t.bare = over("bare handler", bare, manyConnections, measuredQuery, "", size)
+	t.plain = over("plain reader", plain, manyConnections, measuredQuery, "", size)
 	t.plainLarge = over("plain reader, "+strconv.Itoa(large.Size)+" rows", plain, largeConnections, large, "", int64(len(largeBytes)))
-	t.one = over("page over HTTP, 1 connection", b.server, 1, theQuery, "", size)
-	t.many = over("page over HTTP", b.server, manyConnections, theQuery, "", size)
-	t.zipped = over("page over HTTP, gzip", b.server, manyConnections, theQuery, "gzip", 0)
+	t.one = over("page over HTTP, 1 connection", b.server, 1, measuredQuery, "", size)
+	t.many = over("page over HTTP", b.server, manyConnections, measuredQuery, "", size)
+	t.zipped = over("page over HTTP, gzip", b.server, manyConnections, measuredQuery, "gzip", 0)
 	t.large = over("page over HTTP, "+strconv.Itoa(large.Size)+" rows", b.server, largeConnections, large, "", int64(len(largeBytes)))
-	t.rpc = &target{what: "page over gRPC", server: b.server, workers: manyConnections, do: list(p.conn, b.token, theQuery)}
+	t.rpc = &target{what: "page over gRPC", server: b.server, workers: manyConnections, do: list(p.conn, b.token, measuredQuery)}
 	t.rpcLarge = &target{what: "page over gRPC, " + strconv.Itoa(large.Size) + " rows", server: b.server, workers: largeConnections, do: list(p.conn, b.token, large)}
 	for _, one := range []*target{t.plainLarge, t.large, t.rpcLarge} {
 		one.least = minRequests / 10
@@ -135,7 +135,7 @@ func perRow(what string, large, hundred *target, rows int) row {
 
 // startComparisons starts the bare handler and the plain reader on the server's page.
 func (b *bench) startComparisons(ctx context.Context, p *pages) (bare, plain *child, size int64, err error) {
-	page, err := b.client.page(ctx, theQuery)
+	page, err := b.client.page(ctx, measuredQuery)
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -143,7 +143,7 @@ func (b *bench) startComparisons(ctx context.Context, p *pages) (bare, plain *ch
 		return nil, nil, 0, err
 	}
 	settings := b.settings
-	settings.Query, settings.Page = theQuery, filepath.Join(b.dir, "page.json")
+	settings.Query, settings.Page = measuredQuery, filepath.Join(b.dir, "page.json")
 	if err := os.WriteFile(settings.Page, page, 0o600); err != nil {
 		return nil, nil, 0, err
 	}

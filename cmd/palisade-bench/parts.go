@@ -23,9 +23,9 @@ const (
 	partSkewed     = "skewed"
 )
 
-// theParts returns the parts in execution order: first parts that only read, then parts that change findings, then
+// allParts returns the parts in execution order: first parts that only read, then parts that change findings, then
 // parts that add many. Growth has no function: it is measured while the store is filled.
-func theParts() []part {
+func allParts() []part {
 	return []part{
 		{partGrowth, "Growth with the size of the store", nil},
 		{"size", "Start and size", (*bench).measureSize},
@@ -45,7 +45,7 @@ func theParts() []part {
 
 func partNames() []string {
 	var names []string
-	for _, p := range theParts() {
+	for _, p := range allParts() {
 		names = append(names, p.name)
 	}
 	return names
@@ -75,10 +75,10 @@ func (b *bench) measure(ctx context.Context) (sections []section, err error) {
 			return nil, err
 		}
 		if len(grown) > 0 {
-			sections = append(sections, section{title: theParts()[0].title, rows: grown})
+			sections = append(sections, section{title: allParts()[0].title, rows: grown})
 		}
 	}
-	for _, p := range theParts() {
+	for _, p := range allParts() {
 		if p.measure == nil || !b.wants(p.name) {
 			continue
 		}

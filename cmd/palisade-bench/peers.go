@@ -98,7 +98,7 @@ func (b *bench) oursAmongPeers(ctx context.Context) (*peer, error) {
 		}
 	}
 	ours := newPeer("Palisade", b.server.pid(), b.server.ready.HTTP, b.token)
-	ours.list = b.client.findingsPath(theQuery)
+	ours.list = b.client.findingsPath(measuredQuery)
 	ours.deep = func(page int) string { return b.client.findingsPath(pageQuery{Status: "open", Page: page}) }
 	return ours, nil
 }

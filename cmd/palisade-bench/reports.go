@@ -34,7 +34,7 @@ const halfYear = `"timePeriod":{"since":"2026-01-05T00:00:00Z","until":"2026-07-
 // aReport is a measured report.
 type aReport struct{ what, path, body string }
 
-func theReports() []aReport {
+func measuredReports() []aReport {
 	few := make([]string, 20)
 	for i := range few {
 		few[i] = fmt.Sprintf(`"bench/report-%03d"`, i)
@@ -55,7 +55,7 @@ func theReports() []aReport {
 // reportFigures has the figures of the rounds, in milliseconds.
 type reportFigures struct {
 	cold, advance sample
-	warm          []sample // of theReports
+	warm          []sample // of measuredReports
 }
 
 // measureReports creates a separate store. In each round it starts a server on it, and requests a first report, each
@@ -75,7 +75,7 @@ func (b *bench) measureReports(ctx context.Context) (rows []row, err error) {
 	if err := b.fillStore(ctx, settings, func(db *database) error { return b.fillReports(ctx, db) }); err != nil {
 		return nil, err
 	}
-	figures := &reportFigures{warm: make([]sample, len(theReports()))}
+	figures := &reportFigures{warm: make([]sample, len(measuredReports()))}
 	for n := range b.rounds {
 		b.progress("reports, round %d of %d", n+1, b.rounds)
 		if err := b.reportRound(ctx, settings, n, figures); err != nil {
@@ -93,7 +93,7 @@ func (b *bench) reportRound(ctx context.Context, settings childSettings, n int, 
 	defer func() { err = errors.Join(err, server.stop()) }()
 	c := newClient(server.ready.HTTP, b.token, 1)
 	defer c.close()
-	reports := theReports()
+	reports := measuredReports()
 	cold, err := c.report(ctx, reports[0])
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (f *reportFigures) rows(findings int) []row {
 	rows := []row{{
 		what: "first report, cold", value: f.cold, unit: millis, bar: within(coldBar, "ms"), note: fmt.Sprintf("reads %d findings and their events", findings),
 	}}
-	for i, r := range theReports() {
+	for i, r := range measuredReports() {
 		rows = append(rows, row{what: r.what, value: f.warm[i], unit: millis, bar: within(warmBar, "ms")})
 	}
 	return append(rows, row{

@@ -34,7 +34,7 @@ func (b *bench) uploadRound(ctx context.Context, n int, u *uploads) error {
 		return err
 	}
 	u.bytes = len(report)
-	twin, err := b.twin(ctx, n)
+	rawProject, err := b.rawProject(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (b *bench) uploadRound(ctx context.Context, n int, u *uploads) error {
 		return fmt.Errorf("upload of %d results: first %+v, again %+v", b.results, first, again)
 	}
 	b.stored += b.results
-	tookRaw, err := b.insertRaw(ctx, first.ScanID, twin)
+	tookRaw, err := b.insertRaw(ctx, first.ScanID, rawProject)
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (b *bench) uploadRound(ctx context.Context, n int, u *uploads) error {
 	return nil
 }
 
-// twin creates the project for the rows that are inserted in SQL, and returns its id.
-func (b *bench) twin(ctx context.Context, n int) (id int64, err error) {
+// rawProject creates the project for the rows that are inserted in SQL, and returns its id.
+func (b *bench) rawProject(ctx context.Context, n int) (id int64, err error) {
 	name := fmt.Sprintf("bench/by-hand-%02d", n)
 	report, err := makeReport(uint64(1<<21+n), 1)
 	if err != nil {

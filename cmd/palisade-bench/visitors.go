@@ -33,7 +33,7 @@ type visitors struct {
 // pageReaders request pages below the capacity of the machine, so that waiting times are visible.
 func pageReaders(of tenant) visitors {
 	return visitors{what: "reader", of: of, clients: readers, perSecond: readsPerSecond, ask: func(ctx context.Context, c *client) error {
-		return c.get(c.findingsPath(theQuery), "", 0)(ctx)
+		return c.get(c.findingsPath(measuredQuery), "", 0)(ctx)
 	}}
 }
 

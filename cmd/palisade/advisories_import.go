@@ -120,11 +120,11 @@ func (i *advisoryImport) run(ctx context.Context, files fs.FS) error {
 	}
 	for _, name := range names {
 		if err := i.add(ctx, files, name); err != nil {
-			return i.brokeOff(err)
+			return i.withProgress(err)
 		}
 	}
 	if err := i.send(ctx); err != nil {
-		return i.brokeOff(err)
+		return i.withProgress(err)
 	}
 	if i.bar != nil {
 		_ = i.bar.Finish()
@@ -145,8 +145,8 @@ func (i *advisoryImport) noFiles() string {
 	return fmt.Sprintf(", no regular files %d", i.notRegular)
 }
 
-// brokeOff adds to an error what has been stored before it.
-func (i *advisoryImport) brokeOff(err error) error {
+// withProgress adds to an error what has been stored before it.
+func (i *advisoryImport) withProgress(err error) error {
 	return fmt.Errorf("%w\n  %d advisories were created and %d updated before; repeat the import for the rest", err, i.created, i.updated)
 }
 

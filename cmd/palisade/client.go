@@ -177,8 +177,8 @@ func (c *client) resolveDeployment(ctx context.Context, given string) (string, e
 }
 
 // waitReady polls the server until it is ready or the time is over.
-func (c *client) waitReady(ctx context.Context, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (c *client) waitReady(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -201,7 +201,7 @@ func (c *client) waitReady(ctx context.Context, patience time.Duration) error {
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return errors.New("interrupted")
 			}
-			return fmt.Errorf("%s was not ready after %v", c.base, patience)
+			return fmt.Errorf("%s was not ready after %v", c.base, timeout)
 		}
 	}
 }

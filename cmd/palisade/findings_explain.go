@@ -77,13 +77,13 @@ func printExplanation(out io.Writer, e *findingsv1.ExplainMatchResponse) error {
 	}
 	if e.GetLatest() != nil {
 		line("\nLatest")
-		printSight(line, e.GetLatest())
+		printSighting(line, e.GetLatest())
 	}
 	if len(e.GetEarlier()) > 0 {
 		line("\nEarlier matches")
 	}
-	for _, sight := range e.GetEarlier() {
-		printSight(line, sight)
+	for _, sighting := range e.GetEarlier() {
+		printSighting(line, sighting)
 	}
 	if len(e.GetOtherRefs()) > 0 {
 		line("\nOn other refs")
@@ -108,12 +108,12 @@ func undoneWord(c *findingsv1.IdentityChange) string {
 	return " (undone " + minute(c.GetUndoneAt()) + ")"
 }
 
-func printSight(line func(string, ...any), sight *findingsv1.IdentitySight) {
-	line("  Scan %d of %s, %s: %s", sight.GetScanId(), printable(shortRef(sight.GetRef())), minute(sight.GetAt()), printable(sight.GetText()))
-	if sight.GetBefore() != nil && sight.GetAfter() != nil {
-		line("    from %s to %s", identityPlace(sight.GetBefore()), identityPlace(sight.GetAfter()))
+func printSighting(line func(string, ...any), sighting *findingsv1.IdentitySight) {
+	line("  Scan %d of %s, %s: %s", sighting.GetScanId(), printable(shortRef(sighting.GetRef())), minute(sighting.GetAt()), printable(sighting.GetText()))
+	if sighting.GetBefore() != nil && sighting.GetAfter() != nil {
+		line("    from %s to %s", identityPlace(sighting.GetBefore()), identityPlace(sighting.GetAfter()))
 	}
-	for _, other := range sight.GetConsidered() {
+	for _, other := range sighting.GetConsidered() {
 		why := "chosen"
 		if other.GetRefused() != "" {
 			why = other.GetRefused()

@@ -32,7 +32,7 @@ Exit status 1 if the server is not ready, with the reason; 2 if it does not answ
 			if err != nil {
 				return err
 			}
-			return askReady(cmd, std.out, cfg.Metrics)
+			return printReadiness(cmd, std.out, cfg.Metrics)
 		},
 	}
 	config.AddFlags(cmd.Flags())
@@ -40,8 +40,8 @@ Exit status 1 if the server is not ready, with the reason; 2 if it does not answ
 	return cmd
 }
 
-// askReady prints the readiness of the server at a listen address.
-func askReady(cmd *cobra.Command, out io.Writer, address string) error {
+// printReadiness prints the readiness of the server at a listen address.
+func printReadiness(cmd *cobra.Command, out io.Writer, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)

@@ -124,7 +124,7 @@ func (i *rulesImport) sendAll(ctx context.Context, files []fileOfRules, count in
 			return nil
 		}
 		if err := i.send(ctx, b); err != nil {
-			return i.brokeOff(err)
+			return i.withProgress(err)
 		}
 		bar.add(b.count)
 		*b = ruleBatch{}
@@ -173,8 +173,8 @@ func (i *rulesImport) send(ctx context.Context, b *ruleBatch) error {
 	return nil
 }
 
-// brokeOff adds to an error what has been stored before it.
-func (i *rulesImport) brokeOff(err error) error {
+// withProgress adds to an error what has been stored before it.
+func (i *rulesImport) withProgress(err error) error {
 	if i.total.Created+i.total.Updated == 0 || i.dryRun {
 		return err
 	}

@@ -72,11 +72,11 @@ func (o *uploadOptions) run(ctx context.Context, std streams, files []string) er
 		return err
 	}
 	if o.wait != "" {
-		patience, err := config.ParseDuration(o.wait)
-		if err != nil || patience <= 0 {
+		timeout, err := config.ParseDuration(o.wait)
+		if err != nil || timeout <= 0 {
 			return usagef("--wait: got %q, want a duration such as 30s", o.wait)
 		}
-		if err := c.waitReady(ctx, patience); err != nil {
+		if err := c.waitReady(ctx, timeout); err != nil {
 			return err
 		}
 	}

@@ -67,30 +67,30 @@ func (c *Counts) Add(o Counts) {
 func Count(problems []Problem, truth []Truth, report *Report, listed []Finding) (Counts, []Fault) {
 	var faults []Fault
 	c := Counts{Findings: len(problems)}
-	stands := Seat(report, listed) // finding id per result
-	sits := map[int64]int{}        // result index plus one, per finding
-	for i, id := range stands {
+	findingOf := MatchFindings(report, listed) // finding id per result
+	resultOf := map[int64]int{}                // result index plus one, per finding
+	for i, id := range findingOf {
 		if id != 0 {
-			sits[id] = i + 1
+			resultOf[id] = i + 1
 		}
 	}
-	strangers := map[int64]Finding{} // open findings that are new or were not covered
+	unmatched := map[int64]Finding{} // open findings that are new or were not covered
 	for _, f := range listed {
-		strangers[f.ID] = f
+		unmatched[f.ID] = f
 	}
 	for i, problem := range problems {
-		now, listed := strangers[problem.Finding]
-		delete(strangers, problem.Finding)
+		now, listed := unmatched[problem.Finding]
+		delete(unmatched, problem.Finding)
 		open := listed && now.Status != statusFixed
 		var one Counts
-		one.judge(problem, truth[i], now, open, sits[problem.Finding], stands)
+		one.countProblem(problem, truth[i], now, open, resultOf[problem.Finding], findingOf)
 		if what := one.fault(); what != "" {
-			faults = append(faults, Fault{i, what, sits[problem.Finding] - 1})
+			faults = append(faults, Fault{i, what, resultOf[problem.Finding] - 1})
 		}
 		c.Add(one)
 	}
-	for id, f := range strangers {
-		if f.Status != statusFixed && sits[id] == 0 {
+	for id, f := range unmatched {
+		if f.Status != statusFixed && resultOf[id] == 0 {
 			c.MissedCloses++
 		}
 	}
@@ -122,11 +122,11 @@ func (c Counts) fault() string {
 	return strings.Join(what, ", ")
 }
 
-// judge counts one problem. seat is the index plus one of the result that its finding is matched to, 0: none.
-func (c *Counts) judge(problem Problem, truth Truth, now Finding, open bool, seat int, stands []int64) {
+// countProblem counts one problem. matched is the index plus one of the result that its finding is matched to, 0: none.
+func (c *Counts) countProblem(problem Problem, truth Truth, now Finding, open bool, matched int, findingOf []int64) {
 	decided := problem.Decision != nil
-	own := truth.Fate == Here && truth.is(seat-1) || truth.Fate == Unseen && seat == 0
-	wrong := open && seat != 0 && !own
+	own := truth.State == Here && truth.is(matched-1) || truth.State == Unseen && matched == 0
+	wrong := open && matched != 0 && !own
 	kept := open && own && (!decided || now.Status == problem.Decision.Status && now.Note == problem.Decision.Note)
 	if wrong {
 		c.WrongMerges++
@@ -134,72 +134,72 @@ func (c *Counts) judge(problem Problem, truth Truth, now Finding, open bool, sea
 			c.WrongDecisions++
 		}
 	}
-	if decided && truth.Touched && truth.Fate != Gone {
+	if decided && truth.Touched && truth.State != Gone {
 		c.Touched++
 		if kept {
 			c.Kept++
 		}
 	}
 	switch {
-	case truth.Fate == Gone:
+	case truth.State == Gone:
 		if open && !wrong {
 			c.MissedCloses++
 		}
-	case truth.Fate == Unseen && !open:
+	case truth.State == Unseen && !open:
 		c.WrongCloses++
-	case truth.Fate == Here && stands[truth.Result] == 0:
+	case truth.State == Here && findingOf[truth.Result] == 0:
 		c.WrongCloses++
-	case truth.Fate == Here && (seat == 0 || !truth.is(seat-1)):
+	case truth.State == Here && (matched == 0 || !truth.is(matched-1)):
 		c.AsNew++
 	}
 	c.reopened(problem, truth, now, open, own)
 }
 
 // is reports whether a result belongs to the problem.
-func (t Truth) is(result int) bool { return t.Result == result || slices.Contains(t.Twins, result) }
+func (t Truth) is(result int) bool { return t.Result == result || slices.Contains(t.Ambiguous, result) }
 
 // reopened counts a finding that was reopened wrongly.
 func (c *Counts) reopened(problem Problem, truth Truth, now Finding, open, own bool) {
-	cameBack := problem.Closed && open && !(truth.Fate == Here && own)
+	cameBack := problem.Closed && open && !(truth.State == Here && own)
 	undecided := open && problem.Decision != nil && (now.Status != problem.Decision.Status)
 	if cameBack || undecided {
 		c.WrongReopens++
 	}
 }
 
-// seat is the key that identifies a finding in a report.
-type seat struct {
+// matchKey is the key that identifies a finding in a report.
+type matchKey struct {
 	rule string
 	Place
 	column  int
 	message string
 }
 
-// Seat returns the open finding for each result of a report, 0 if there is none: by rule, place and message, else by
+// MatchFindings returns the open finding for each result of a report, 0 if there is none: by rule, place and message, else by
 // rule and line, and last by a former name of the rule.
-func Seat(report *Report, listed []Finding) []int64 {
+func MatchFindings(report *Report, listed []Finding) []int64 {
 	written := func(rule string) string { return rule }
 	seats := make([]int64, len(report.Results))
 	taken := map[int64]bool{}
 	for _, name := range []func(string) string{written, report.canonical} {
 		for _, whole := range []bool{true, false} {
-			at := func(rule string, place Place, column int, message string) seat {
+			at := func(rule string, place Place, column int, message string) matchKey {
 				if !whole {
 					column, message = 0, ""
 				}
-				return seat{name(rule), place, column, message}
+				return matchKey{name(rule), place, column, message}
 			}
-			sitting := map[seat][]int64{}
+			byMatchKey := map[matchKey][]int64{}
 			for _, f := range inOrder(listed) {
 				if !taken[f.ID] {
 					k := at(f.Rule, f.Place, f.Column, f.Message)
-					sitting[k] = append(sitting[k], f.ID)
+					byMatchKey[k] = append(byMatchKey[k], f.ID)
 				}
 			}
 			for i, r := range report.Results {
 				k := at(r.Rule, r.Place, r.Column, r.Message)
-				if ids := sitting[k]; seats[i] == 0 && len(ids) > 0 {
-					seats[i], taken[ids[0]], sitting[k] = ids[0], true, ids[1:]
+				if ids := byMatchKey[k]; seats[i] == 0 && len(ids) > 0 {
+					seats[i], taken[ids[0]], byMatchKey[k] = ids[0], true, ids[1:]
 				}
 			}
 		}

@@ -40,11 +40,11 @@ func duplicateFunctions(w *work) {
 			if name == "init" || name == "main" || name == "_" {
 				continue
 			}
-			twin := copied(lines[g.line(f.Pos())-1 : g.line(f.End())])
-			at := &twin[g.line(f.Name.Pos())-g.line(f.Pos())]
+			duplicate := copied(lines[g.line(f.Pos())-1 : g.line(f.End())])
+			at := &duplicate[g.line(f.Name.Pos())-g.line(f.Pos())]
 			column := g.column(f.Name.End()) - 1
 			at.Text = at.Text[:column] + fmt.Sprintf("Twin%d", len(lines)) + at.Text[column:]
-			lines = append(append(lines, Line{}), twin...)
+			lines = append(append(lines, Line{}), duplicate...)
 			lines = append(lines, Line{})
 		}
 		w.tree.Files[file] = lines

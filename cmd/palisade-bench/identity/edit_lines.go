@@ -110,11 +110,11 @@ func duplicateLines(w *work) {
 }
 
 func copied(lines []Line) []Line {
-	twins := slices.Clone(lines)
-	for i := range twins {
-		twins[i].Copy = twins[i].From != Place{}
+	copies := slices.Clone(lines)
+	for i := range copies {
+		copies[i].Copy = copies[i].From != Place{}
 	}
-	return twins
+	return copies
 }
 
 // repeatable returns the first and last lines of statements that can be duplicated, without nested ones.

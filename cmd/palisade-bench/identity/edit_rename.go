@@ -50,7 +50,7 @@ func (noImports) Import(string) (*types.Package, error) { return nil, errors.New
 
 // renameIn selects a variable of a function, and returns its positions.
 func (w *work) renameIn(g *goFile, f *ast.FuncDecl, info *types.Info, on map[int]bool) []use {
-	stands := map[string][]*ast.Ident{}
+	findingOf := map[string][]*ast.Ident{}
 	bad := map[string]bool{} // names that also denote something else
 	fields := map[*ast.Ident]bool{}
 	ast.Inspect(f, func(node ast.Node) bool {
@@ -61,7 +61,7 @@ func (w *work) renameIn(g *goFile, f *ast.FuncDecl, info *types.Info, on map[int
 			switch {
 			case fields[node]:
 			case localVariable(f, objectOf(info, node)):
-				stands[node.Name] = append(stands[node.Name], node)
+				findingOf[node.Name] = append(findingOf[node.Name], node)
 			default:
 				bad[node.Name] = true
 			}
@@ -69,12 +69,12 @@ func (w *work) renameIn(g *goFile, f *ast.FuncDecl, info *types.Info, on map[int
 		return true
 	})
 	var names, preferred []string
-	for _, name := range sortedKeys(stands) {
+	for _, name := range sortedKeys(findingOf) {
 		if bad[name] {
 			continue
 		}
 		names = append(names, name)
-		if slices.ContainsFunc(stands[name], func(id *ast.Ident) bool { return on[g.line(id.Pos())] }) {
+		if slices.ContainsFunc(findingOf[name], func(id *ast.Ident) bool { return on[g.line(id.Pos())] }) {
 			preferred = append(preferred, name)
 		}
 	}
@@ -91,7 +91,7 @@ func (w *work) renameIn(g *goFile, f *ast.FuncDecl, info *types.Info, on map[int
 	}
 	w.words = append(w.words, word{g.set.File(f.Pos()).Name(), g.line(f.Pos()), g.line(f.End()), old, now})
 	var uses []use
-	for _, id := range stands[old] {
+	for _, id := range findingOf[old] {
 		uses = append(uses, use{g.line(id.Pos()), g.column(id.Pos()), old, now})
 	}
 	return uses

@@ -41,26 +41,26 @@ func comparesLines(t *testing.T, source *Source, w *work, lines *LineMap) {
 	t.Helper()
 	for file, old := range source.Tree.Files {
 		for i, line := range old {
-			sight, there := lines.Now(Place{file, i + 1})
+			position, there := lines.Now(Place{file, i + 1})
 			if !there {
 				continue
 			}
 			want := strip(line.Text)
 			for _, word := range w.words {
-				if word.file == file && word.first <= i+1 && i+1 <= word.last && strip(sight.Text) != want {
+				if word.file == file && word.first <= i+1 && i+1 <= word.last && strip(position.Text) != want {
 					want = replaceWord(want, word.old, word.now)
 				}
 			}
-			got := strip(w.tree.Files[sight.File][sight.Line-1].Text)
+			got := strip(w.tree.Files[position.File][position.Line-1].Text)
 			if got != want && !strings.Contains(want, `"`) { // imports, and words that also are field names or text
-				t.Errorf("%s:%d is now %s:%d, which is %q, want %q", file, i+1, sight.File, sight.Line, got, want)
+				t.Errorf("%s:%d is now %s:%d, which is %q, want %q", file, i+1, position.File, position.Line, got, want)
 			}
 		}
 	}
 	for _, place := range []Place{{"main.go", 10}, {"shop/shop.go", 20}} {
-		for _, twin := range lines.Copies(place) {
-			if strip(twin.Text) != strip(source.Tree.Files[place.File][place.Line-1].Text) {
-				t.Errorf("copy of %v is %q", place, twin.Text)
+		for _, duplicate := range lines.Copies(place) {
+			if strip(duplicate.Text) != strip(source.Tree.Files[place.File][place.Line-1].Text) {
+				t.Errorf("copy of %v is %q", place, duplicate.Text)
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func TestCarriedResultsStandOnTheirLines(t *testing.T) {
 				for _, r := range step.Report.Results {
 					line := step.Tree.Files[r.File][r.Line-1].Text
 					if !strings.HasSuffix(line, "// R") {
-						t.Errorf("%s, seed %d: a result at %s:%d, where %q stands", edit.Name, seed, r.File, r.Line, line)
+						t.Errorf("%s, seed %d: a result at %s:%d, where %q findingOf", edit.Name, seed, r.File, r.Line, line)
 					}
 					if r.Snippet != strings.TrimSpace(line) {
 						t.Errorf("%s: snippet %q of line %q", edit.Name, r.Snippet, line)
@@ -112,7 +112,7 @@ func TestTruthFollowsTheCode(t *testing.T) {
 				for _, file := range step.Tree.Paths() {
 					now += strings.Count(step.Tree.Text(file), want)
 				}
-				switch truth.Fate {
+				switch truth.State {
 				case Gone:
 					if now != 0 {
 						t.Errorf("%s: %q is said to be gone", edit.Name, want)
@@ -171,8 +171,8 @@ func TestShiftedColumns(t *testing.T) {
 	}
 }
 
-// TestJudgePairsByWhatIsSaid: a scanner may report fewer problems of a line than before, or in another order.
-func TestJudgePairsByWhatIsSaid(t *testing.T) {
+// TestLocatePairsByMessage: a scanner may report fewer problems of a line than before, or in another order.
+func TestLocatePairsByMessage(t *testing.T) {
 	at := func(column int, message string) Result {
 		return Result{Rule: "r", Place: Place{"a.go", 3}, Column: column, Message: message}
 	}
@@ -214,7 +214,7 @@ func TestPartialScansAndCopies(t *testing.T) {
 		step := plan.After[0]
 		seen, unseen, touched := 0, 0, 0
 		for _, truth := range step.Truth {
-			switch truth.Fate {
+			switch truth.State {
 			case Here:
 				seen++
 			case Unseen:

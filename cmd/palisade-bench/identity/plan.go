@@ -80,7 +80,7 @@ func (p *Plan) step(ctx context.Context, w *work) (Step, error) {
 		}
 		if !p.Edit.adjacent {
 			for i := range step.Truth {
-				step.Truth[i].Twins = nil
+				step.Truth[i].Ambiguous = nil
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func (p *Plan) scan(ctx context.Context, w *work, lines *LineMap, step *Step) er
 		report, err := p.Source.Scan(ctx, w.tree)
 		if err == nil {
 			step.Report, step.Scanned = report, true
-			step.Truth = judge(p.Before, report, lines)
+			step.Truth = locate(p.Before, report, lines)
 			return nil
 		}
 		if !errors.Is(err, errBroken) {
@@ -141,11 +141,11 @@ func (s *Step) lose(gone func(i int) bool) {
 		}
 	}
 	for i, t := range s.Truth {
-		if t.Fate != Here {
+		if t.State != Here {
 			continue
 		}
 		if moved[t.Result] < 0 {
-			s.Truth[i] = Truth{Fate: Unseen, Touched: true}
+			s.Truth[i] = Truth{State: Unseen, Touched: true}
 		} else {
 			s.Truth[i].Result = moved[t.Result]
 		}
@@ -157,7 +157,7 @@ func (s *Step) lose(gone func(i int) bool) {
 func (p *Plan) restored(after Step) Step {
 	truth := make([]Truth, len(after.Truth))
 	for i := range truth {
-		truth[i] = Truth{Fate: Here, Result: i, Touched: after.Truth[i].Touched}
+		truth[i] = Truth{State: Here, Result: i, Touched: after.Truth[i].Touched}
 	}
 	return Step{Tree: p.Source.Tree, Report: p.Before, Truth: truth}
 }

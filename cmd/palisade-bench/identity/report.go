@@ -39,9 +39,9 @@ type Result struct {
 
 	// origin is the index plus one of the result before the edit that this one was carried from; 0: none.
 	origin int
-	// twin is the same for a copy.
-	twin int
-	raw  object
+	// copyOf is the same for a copy.
+	copyOf int
+	raw    object
 }
 
 // LoadReport reads a SARIF file. The root is stripped from absolute URIs.

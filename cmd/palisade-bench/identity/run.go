@@ -63,7 +63,7 @@ func (p *Plan) describe(f Fault, result int, truth Truth, step Step) string {
 	place := func(r Result) string { return fmt.Sprintf("%s:%d:%d", r.File, r.Line, r.Column) }
 	old := p.Before.Results[result]
 	text := fmt.Sprintf("%s: %s at %s, %q", f.What, old.Rule, place(old), cmp.Or(old.Snippet, old.Message))
-	switch truth.Fate {
+	switch truth.State {
 	case Here:
 		text += ", is at " + place(step.Report.Results[truth.Result])
 	case Gone:
@@ -99,7 +99,7 @@ func (p *Plan) begin(ctx context.Context, server *Server, random *rand.Rand) (pr
 	for _, f := range listed {
 		open[f.ID] = f.Status == "open"
 	}
-	for i, id := range Seat(p.Before, listed) {
+	for i, id := range MatchFindings(p.Before, listed) {
 		if !open[id] {
 			continue // suppressed in the code, or not a problem for the server
 		}

@@ -42,7 +42,7 @@ func TestARealServer(t *testing.T) {
 			truth := p.After[0].Truth
 			truth[1].Result, truth[2].Result = truth[2].Result, truth[1].Result
 		}, Counts{WrongMerges: 2, AsNew: 2}},
-		{"a problem that is said to be gone", func(p *Plan) { p.After[0].Truth[1] = Truth{Fate: Gone} }, Counts{WrongMerges: 1}},
+		{"a problem that is said to be gone", func(p *Plan) { p.After[0].Truth[1] = Truth{State: Gone} }, Counts{WrongMerges: 1}},
 		{"a problem that the report leaves out", func(p *Plan) {
 			p.After[0].lose(func(i int) bool { return i == 1 })
 		}, Counts{WrongCloses: 1}},

@@ -106,7 +106,7 @@ func liveSource(ctx context.Context, scanners *Scanners, tool Tool, name, module
 
 // streamed is a source with results from the scanner protocol.
 func streamed(s *Source) *Source {
-	twin := *s
-	twin.Name, twin.Protocol = "protocol: "+s.Name, true
-	return &twin
+	variant := *s
+	variant.Name, variant.Protocol = "protocol: "+s.Name, true
+	return &variant
 }

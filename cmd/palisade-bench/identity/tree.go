@@ -164,8 +164,8 @@ func (t *Tree) Write(dir string) error {
 	return nil
 }
 
-// Sight is the present position of an old line.
-type Sight struct {
+// Position is the present position of an old line.
+type Position struct {
 	Place
 	Text string
 	line Line
@@ -173,26 +173,26 @@ type Sight struct {
 
 // LineMap maps lines of the tree before an edit to their present positions.
 type LineMap struct {
-	now    map[Place]Sight
-	copies map[Place][]Sight
+	now    map[Place]Position
+	copies map[Place][]Position
 }
 
 // NewLineMap computes the map of an edited tree. A line in two places is an error unless one is a copy: such an edit
 // has no defined truth.
 func NewLineMap(edited *Tree) (*LineMap, error) {
-	m := &LineMap{now: map[Place]Sight{}, copies: map[Place][]Sight{}}
+	m := &LineMap{now: map[Place]Position{}, copies: map[Place][]Position{}}
 	for _, file := range edited.Paths() {
 		for i, line := range edited.Files[file] {
-			sight := Sight{Place: Place{file, i + 1}, Text: line.Text, line: line}
+			position := Position{Place: Place{file, i + 1}, Text: line.Text, line: line}
 			switch {
 			case line.From == Place{}:
 			case line.Copy:
-				m.copies[line.From] = append(m.copies[line.From], sight)
+				m.copies[line.From] = append(m.copies[line.From], position)
 			default:
-				if twin, double := m.now[line.From]; double {
-					return nil, fmt.Errorf("line %s:%d is both at %s:%d and at %s:%d", line.From.File, line.From.Line, twin.File, twin.Line, file, i+1)
+				if duplicate, double := m.now[line.From]; double {
+					return nil, fmt.Errorf("line %s:%d is both at %s:%d and at %s:%d", line.From.File, line.From.Line, duplicate.File, duplicate.Line, file, i+1)
 				}
-				m.now[line.From] = sight
+				m.now[line.From] = position
 			}
 		}
 	}
@@ -200,10 +200,10 @@ func NewLineMap(edited *Tree) (*LineMap, error) {
 }
 
 // Now returns the position of an old line; false: it is gone.
-func (m *LineMap) Now(before Place) (Sight, bool) {
-	sight, there := m.now[before]
-	return sight, there
+func (m *LineMap) Now(before Place) (Position, bool) {
+	position, there := m.now[before]
+	return position, there
 }
 
 // Copies returns the copies of an old line.
-func (m *LineMap) Copies(of Place) []Sight { return m.copies[of] }
+func (m *LineMap) Copies(of Place) []Position { return m.copies[of] }

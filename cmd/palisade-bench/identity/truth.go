@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Fate is the outcome of a problem.
-type Fate int
+// State is the outcome of a problem.
+type State int
 
-// Values of Fate.
+// Values of State.
 const (
 	// Gone: the code no longer exists, or the scanner no longer reports it.
-	Gone Fate = iota
+	Gone State = iota
 	// Here: the new report has it.
 	Here
 	// Unseen: the problem is in the code, but the new report does not cover it.
@@ -22,12 +22,12 @@ const (
 
 // Truth is the outcome of a result in the report before an edit.
 type Truth struct {
-	Fate Fate
+	State State
 	// Result is the index of its result in the new report; only with Here.
 	Result int
-	// Twins are results that could equally be its own: if a line is duplicated directly below itself, nobody can say
+	// Ambiguous are results that could equally be its own: if a line is duplicated directly below itself, nobody can say
 	// which copy is the original.
-	Twins []int
+	Ambiguous []int
 	// Touched is true if the edit changed anything in the scanner's result: location, quoted code, rule, message.
 	Touched bool
 }
@@ -37,14 +37,14 @@ type Truth struct {
 func carried(before *Report, old, edited *Tree, lines *LineMap, words []word) *Report {
 	var results []Result
 	for i, result := range before.Results {
-		if sight, there := lines.Now(result.Place); there {
-			now := carry(result, old, edited, lines, words, sight)
+		if position, there := lines.Now(result.Place); there {
+			now := carry(result, old, edited, lines, words, position)
 			now.origin = i + 1
 			results = append(results, now)
 		}
-		for _, twin := range lines.Copies(result.Place) {
-			now := carry(result, old, edited, lines, words, twin)
-			now.origin, now.twin = 0, i+1
+		for _, duplicate := range lines.Copies(result.Place) {
+			now := carry(result, old, edited, lines, words, duplicate)
+			now.origin, now.copyOf = 0, i+1
 			results = append(results, now)
 		}
 	}
@@ -52,7 +52,7 @@ func carried(before *Report, old, edited *Tree, lines *LineMap, words []word) *R
 }
 
 // carry moves one result to the present position of its line.
-func carry(r Result, old, edited *Tree, lines *LineMap, words []word, to Sight) Result {
+func carry(r Result, old, edited *Tree, lines *LineMap, words []word, to Position) Result {
 	before := r
 	r.Place = to.Place
 	if r.Column > 0 {
@@ -97,17 +97,17 @@ func replaceWord(text, old, now string) string {
 func follow(before, after *Report) []Truth {
 	truth := make([]Truth, len(before.Results))
 	for i := range truth {
-		truth[i] = Truth{Fate: Gone, Touched: true}
+		truth[i] = Truth{State: Gone, Touched: true}
 	}
 	for i, result := range after.Results {
 		if result.origin > 0 {
 			old := before.Results[result.origin-1]
-			truth[result.origin-1] = Truth{Fate: Here, Result: i, Touched: differ(old, result)}
+			truth[result.origin-1] = Truth{State: Here, Result: i, Touched: differ(old, result)}
 		}
 	}
 	for i, result := range after.Results {
-		if result.twin > 0 {
-			truth[result.twin-1].copied(i)
+		if result.copyOf > 0 {
+			truth[result.copyOf-1].copied(i)
 		}
 	}
 	return truth
@@ -115,12 +115,12 @@ func follow(before, after *Report) []Truth {
 
 // copied records a result of a copy.
 func (t *Truth) copied(result int) {
-	t.Twins, t.Touched = append(t.Twins, result), true
+	t.Ambiguous, t.Touched = append(t.Ambiguous, result), true
 }
 
-// judge finds each old result in a scanner's report about the edited code: by rule, on the present line, by order if
+// locate finds each old result in a scanner's report about the edited code: by rule, on the present line, by order if
 // there are several. The scanner may report fewer results for a line than before; the last ones then count as gone.
-func judge(before, after *Report, lines *LineMap) []Truth {
+func locate(before, after *Report, lines *LineMap) []Truth {
 	type key struct {
 		rule string
 		Place
@@ -133,20 +133,20 @@ func judge(before, after *Report, lines *LineMap) []Truth {
 	was, copies := map[key][]int{}, map[key][]int{}
 	truth := make([]Truth, len(before.Results))
 	for i, result := range before.Results {
-		truth[i] = Truth{Fate: Gone, Touched: true}
-		if sight, there := lines.Now(result.Place); there {
-			k := key{result.Rule, sight.Place}
+		truth[i] = Truth{State: Gone, Touched: true}
+		if position, there := lines.Now(result.Place); there {
+			k := key{result.Rule, position.Place}
 			was[k] = append(was[k], i)
 		}
-		for _, twin := range lines.Copies(result.Place) {
-			k := key{result.Rule, twin.Place}
+		for _, duplicate := range lines.Copies(result.Place) {
+			k := key{result.Rule, duplicate.Place}
 			copies[k] = append(copies[k], i)
 		}
 	}
 	for k, olds := range was {
 		for i, now := range pair(before.Results, after.Results, olds, now[k]) {
 			if now >= 0 {
-				truth[olds[i]] = Truth{Fate: Here, Result: now, Touched: differ(before.Results[olds[i]], after.Results[now])}
+				truth[olds[i]] = Truth{State: Here, Result: now, Touched: differ(before.Results[olds[i]], after.Results[now])}
 			}
 		}
 	}
