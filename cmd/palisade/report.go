@@ -72,8 +72,8 @@ func openReport(std streams, name string) (*report, error) {
 	return r, nil
 }
 
-// compressed returns the report as gzip. A file whose first two bytes mark it as gzip is sent unchanged, whatever its
-// name. Other files are compressed while streaming, so that memory does not depend on the size.
+// compressed returns the report as gzip. A file that starts with the two magic bytes of gzip is sent unchanged,
+// whatever its name. Other files are compressed while streaming, so that memory does not depend on the size.
 func (r *report) compressed() io.ReadCloser {
 	if magic, _ := r.source.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		return io.NopCloser(r.source)

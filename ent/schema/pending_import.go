@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// PendingImport is a large import on PostgreSQL whose transaction has not committed. Lists skip findings with its
+// PendingImport is a large import on PostgreSQL that is not committed yet. Lists skip findings with its
 // relevant_since, instead of stepping over each invisible row of the import. The transaction itself deletes the row, so
 // a snapshot that contains the row contains nothing of the import.
 type PendingImport struct{ ent.Schema }

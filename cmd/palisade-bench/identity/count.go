@@ -175,8 +175,8 @@ type matchKey struct {
 	message string
 }
 
-// MatchFindings returns the open finding for each result of a report, 0 if there is none: by rule, place and message, else by
-// rule and line, and last by a former name of the rule.
+// MatchFindings returns the open finding for each result of a report, 0 if there is none: by rule, place and message,
+// else by rule and line, and last by a former name of the rule.
 func MatchFindings(report *Report, listed []Finding) []int64 {
 	written := func(rule string) string { return rule }
 	seats := make([]int64, len(report.Results))
