@@ -87,7 +87,7 @@ func TestAuditOutsideComparison(t *testing.T) {
 			t.Fatal(got.err)
 		}
 	}
-	verify(exitOK, []string{"OK      default: no entries yet", "as old as the deployment"})
+	verify(exitOK, []string{"OK      default: no entries yet", "complete since the creation of the deployment"})
 	verify(exitError, nil, "--known", os.DevNull) // without anything to compare with there is no proof
 	tamper(t, dir, "CREATE TABLE heads_before AS SELECT * FROM audit_heads")
 	empty := palisade(t, "", store, "audit", "anchor")
@@ -134,7 +134,7 @@ func TestAuditOutsideComparison(t *testing.T) {
 	wantParts(t, palisade(t, "", store, "audit", "begin").out, "Nothing to do")
 	tamper(t, dir, "DELETE FROM audit_heads")
 	wantParts(t, palisade(t, "", store, "audit", "begin").out, "default: the trail now has its record")
-	verify(exitOK, []string{"when the deployment was there already", "1 entry from before the chain"})
+	verify(exitOK, []string{"the deployment is older", "1 entry from before the chain"})
 	verify(exitNo, []string{"line 1 of"}, "--known", file)
 	tamper(t, dir, "DELETE FROM deployments")
 	verify(exitNo, []string{"BROKEN  deployment 1 (deleted): the deployment itself was removed"})
@@ -177,5 +177,5 @@ func TestAuditUsageErrors(t *testing.T) {
 		wantParts(t, got.err, c.want...)
 	}
 	wantParts(t, palisade(t, "", nil, "audit").out, "verify", "list", "export", "chain")
-	wantParts(t, palisade(t, "", nil, "audit", "verify", "--help").out, "Exit status", "--known", "all of them without this flag")
+	wantParts(t, palisade(t, "", nil, "audit", "verify", "--help").out, "Exit status", "--known", "all deployments without this flag")
 }

@@ -121,7 +121,7 @@ func TestBackupUnderLoad(t *testing.T) {
 			t.Fatalf("backup: %s", made.err)
 		}
 		wantParts(t, made.out, file, "bytes", "findings")
-		wantParts(t, made.err, filepath.Join(dir, "palisade.key"), "not in it")
+		wantParts(t, made.err, filepath.Join(dir, "palisade.key"), "does not contain the key file")
 		checkRestored(t, file, projects, triaged)
 	}
 	stop()

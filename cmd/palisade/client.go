@@ -66,7 +66,7 @@ func (f *clientFlags) newClient(std streams) (*client, error) {
 	token = strings.TrimSpace(token)
 	if token == "" {
 		return nil, fmt.Errorf("no API token: set %s or give --token.\n"+
-			"  The server printed one on its first start; make another beside it with: palisade token create --name NAME", tokenEnv)
+			"  The server printed one on its first start; create another one with: palisade token create --name NAME", tokenEnv)
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, usagef("the token contains blanks or characters that no token has; is it quoted or cut correctly?")

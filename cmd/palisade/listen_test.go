@@ -155,7 +155,7 @@ func TestListenPrintsAndCounts(t *testing.T) {
 		wantParts(t, lines[i], want)
 	}
 	summary := strings.Join(strings.Fields(l.err.String()), " ")
-	wantParts(t, summary, "Listening on "+strings.TrimSuffix(l.url, "hook")+";", "messages 5", "taken 5", "different ids 4", "duplicates 1", "findings 2", "scans 1", "other events 1")
+	wantParts(t, summary, "Listening on "+strings.TrimSuffix(l.url, "hook")+";", "messages 5", "accepted 5", "distinct ids 4", "duplicates 1", "findings 2", "scans 1", "other events 1")
 	if strings.Contains(summary, "refused") || strings.Contains(l.out.String()+summary, webhookSecret) {
 		t.Errorf("got %s", summary)
 	}
@@ -185,17 +185,17 @@ func TestListenChecksSignatures(t *testing.T) {
 		"none":               {nil, findingBody, 401, "not signed"},
 		"id alone":           {map[string]string{"webhook-id": "evt_9"}, findingBody, 401, "not signed"},
 		"another body":       {good, findingBody + " ", 401, contractSignature + " does not match the body"},
-		"no digest":          {with(contractSignature, "abc"), findingBody, 401, "no SHA-256 digest"},
-		"short digest":       {with(contractSignature, "abcd"), findingBody, 401, "no SHA-256 digest"},
+		"no digest":          {with(contractSignature, "abc"), findingBody, 401, "not a SHA-256 digest"},
+		"short digest":       {with(contractSignature, "abcd"), findingBody, 401, "not a SHA-256 digest"},
 		"wrong digest":       {with(contractSignature, contractDigest("x")), findingBody, 401, "does not match the body"},
 		"wrong standard":     {with("webhook-signature", "v1,AAAA"), findingBody, 401, "webhook-signature does not match"},
 		"another id":         {with("webhook-id", "evt_2"), findingBody, 401, "webhook-signature does not match"},
-		"no id":              {with("webhook-id", ""), findingBody, 401, "needs webhook-id"},
-		"no time":            {with("webhook-timestamp", "now"), findingBody, 401, "no number of seconds"},
+		"no id":              {with("webhook-id", ""), findingBody, 401, "requires webhook-id"},
+		"no time":            {with("webhook-timestamp", "now"), findingBody, 401, "not a number of seconds"},
 		"replayed later":     {signed(t, "evt_1", findingBody, time.Now().Add(-time.Hour)), findingBody, 401, "five minutes"},
 		"from the future":    {signed(t, "evt_1", findingBody, time.Now().Add(time.Hour)), findingBody, 401, "five minutes"},
-		"no JSON":            {signed(t, "evt_1", "hello", time.Now()), "hello", 400, "no JSON"},
-		"empty":              {signed(t, "evt_1", "", time.Now()), "", 400, "no JSON"},
+		"no JSON":            {signed(t, "evt_1", "hello", time.Now()), "hello", 400, "not JSON"},
+		"empty":              {signed(t, "evt_1", "", time.Now()), "", 400, "not JSON"},
 		"too large":          {good, strings.Repeat(" ", maxWebhook+1), 413, "larger than"},
 	} {
 		if status, text := l.send(http.MethodPost, c.body, c.header); status != c.status || !strings.Contains(text, c.want) {
@@ -203,7 +203,7 @@ func TestListenChecksSignatures(t *testing.T) {
 		}
 	}
 	l.end()
-	wantParts(t, strings.Join(strings.Fields(l.err.String()), " "), "messages 19", "taken 4", "refused: signature 12", "refused: malformed 3")
+	wantParts(t, strings.Join(strings.Fields(l.err.String()), " "), "messages 19", "accepted 4", "refused: signature 12", "refused: malformed 3")
 	wantParts(t, l.out.String(), "refused  evt_2  401 webhook-signature does not match", "413 the body is larger")
 }
 

@@ -122,8 +122,8 @@ func printCopy(std streams, r services.CopyReport, output string) error {
 	case err != nil:
 		return err
 	case !r.OK:
-		_, _ = fmt.Fprintf(std.err, "palisade: the target is not the same as the source: do not start a server on it. Empty it and copy again;\n"+
-			"  if it happens again, look into the logs of the database for damage\n")
+		_, _ = fmt.Fprintf(std.err, "palisade: the target differs from the source: do not start a server on it. Empty it and copy again;\n"+
+			"  if it happens again, check the logs of the database for damage\n")
 		return errNo
 	}
 	_, _ = fmt.Fprintf(std.err, "The copy is complete and verified. Start the server on it with the same key file (%s), and never again on the old database.\n", printable(r.KeyFile))

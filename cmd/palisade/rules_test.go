@@ -73,12 +73,12 @@ func TestRulesCommands(t *testing.T) {
 	wantParts(t, expect(exitError, "mode", "off", "nothing").err, `rule "nothing" not found`)
 	wantParts(t, expect(exitOK, "delete", "acme/c", "acme.b").out, "acme/c: deleted", "acme.b: deleted")
 	wantParts(t, expect(exitError, "show", "acme/c").err, `rule "acme/c" not found`)
-	wantParts(t, expect(exitOK, "alias", "G1", "G2", "--tool", "gosec").out, "G1 of gosec is G2 now")
-	wantParts(t, expect(exitOK, "alias", "G2", "G3", "--tool", "gosec").out, "G2 of gosec is G3 now")
+	wantParts(t, expect(exitOK, "alias", "G1", "G2", "--tool", "gosec").out, "G1 of gosec is now G2")
+	wantParts(t, expect(exitOK, "alias", "G2", "G3", "--tool", "gosec").out, "G2 of gosec is now G3")
 	wantParts(t, expect(exitError, "alias", "G3", "G1", "--tool", "gosec").err, "canonical must not lead back")
 	wantParts(t, expect(exitOK, "aliases").out, "gosec  G1        G3    user", "G2")
 	wantParts(t, expect(exitOK, "unalias", "G1", "--tool", "gosec").out, "G1 of gosec is no longer an alias")
-	wantParts(t, expect(exitError, "unalias", "G1", "--tool", "gosec").err, "G1 of gosec is no alias")
+	wantParts(t, expect(exitError, "unalias", "G1", "--tool", "gosec").err, "G1 of gosec is not an alias")
 	wantParts(t, expect(exitOK, "aliases", "-o", "json", "--tool", "gosec").out, `{"aliases":[{"id":"2","tool":"gosec","name":"G2","canonical":"G3"`)
 	wantParts(t, expect(exitOK, "import", "--starter").out, "rules that come with the product: created")
 	wantParts(t, expect(exitOK, "list", "--origin", "starter", "--limit", "3").out, "palisade.", "comment")
@@ -125,7 +125,7 @@ func TestRulesValidateNeedsNoServer(t *testing.T) {
 	if got.status != exitOK || got.out != "" {
 		t.Errorf("%d %s", got.status, got.out)
 	}
-	wantParts(t, got.err, "2 files: 3 good rules, 0 problems")
+	wantParts(t, got.err, "2 files: 3 valid rules, 0 problems")
 	got = palisade(t, "rules: [", nil, "rules", "validate", dir, "-")
 	if got.status != exitNo {
 		t.Errorf("status %d", got.status)

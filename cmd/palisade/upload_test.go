@@ -196,7 +196,7 @@ func TestDeploymentOfTheToken(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"deployments":[]}`:                          "no deployment",
 		`{"deployments":[{"slug":"a"},{"slug":"b"}]}`: "--deployment: a, b",
-		`404 {"error":"not found"}`:                   "web-api scope",
+		`404 {"error":"not found"}`:                   "scope web-api",
 	} {
 		server := serveRecorded(t, map[string]string{deploymentsPath: answer})
 		got := palisade(t, "", server.env(), "findings")

@@ -76,7 +76,7 @@ func TestWorkflowCommands(t *testing.T) {
 		}
 		wantParts(t, got.err, `workflow "nightly" not found`, "HTTP 404")
 	}
-	wantParts(t, palisade(t, "", client, "workflow", "list", "--deployment", "other").err, `no deployment "other"`)
+	wantParts(t, palisade(t, "", client, "workflow", "list", "--deployment", "other").err, `no access to a deployment "other"`)
 
 	online := palisade(t, "", client, "workflow", "lint", "--online", bad)
 	if offline := palisade(t, "", nil, "workflow", "lint", bad); online.status != exitNo || online.out != offline.out {
