@@ -1270,7 +1270,7 @@ func (x *GetMemoriesStatsRequest) GetDeploymentId() int64 {
 // Response of GetMemoriesStats.
 type GetMemoriesStatsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Number of findings whose current verdict is false positive and that were analyzed with a memory.
+	// Number of findings that were analyzed with a memory and have the verdict false positive now.
 	LikelyFalsePositives int64 `protobuf:"varint,1,opt,name=likely_false_positives,json=likelyFalsePositives,proto3" json:"likely_false_positives,omitempty"`
 	// Number of findings that were analyzed with a memory.
 	FindingsAnalyzed int64 `protobuf:"varint,2,opt,name=findings_analyzed,json=findingsAnalyzed,proto3" json:"findings_analyzed,omitempty"`

@@ -182,7 +182,7 @@ func (TaskState) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_deployments_v1_onboarding_checklist_proto_rawDescGZIP(), []int{1}
 }
 
-// Whose step it is.
+// Owner of the step.
 type TaskLevel int32
 
 const (
@@ -242,8 +242,8 @@ type OnboardingTask struct {
 	Type TaskType `protobuf:"varint,1,opt,name=type,proto3,enum=palisade.deployments.v1.TaskType" json:"type,omitempty"`
 	// State of the step. Requests may set TASK_STATE_COMPLETE and TASK_STATE_INCOMPLETE.
 	State TaskState `protobuf:"varint,2,opt,name=state,proto3,enum=palisade.deployments.v1.TaskState" json:"state,omitempty"`
-	// Whether the step belongs to the deployment or to a user. In a change: on behalf of which of the two it is made;
-	// absent: the level of the step's type.
+	// Owner of the step: the deployment or a user. A change sets the state for this owner; absent: the level of the
+	// step's type.
 	Level         TaskLevel `protobuf:"varint,3,opt,name=level,proto3,enum=palisade.deployments.v1.TaskLevel" json:"level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -74,7 +74,7 @@ func (x *GetRulePackRequest) GetPack() string {
 // Response of GetRulePack.
 type GetRulePackResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rules: a JSON object whose first key is "rules".
+	// The rules: a JSON object with "rules" as its first key.
 	RuleConfig    []byte `protobuf:"bytes,1,opt,name=rule_config,proto3" json:"rule_config,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -166,7 +166,7 @@ func (x *GetRuleConfigRequest) GetRuleName() string {
 // Response of GetRuleConfig.
 type GetRuleConfigResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rules: a JSON object whose first key is "rules".
+	// The rules: a JSON object with "rules" as its first key.
 	RuleConfig    []byte `protobuf:"bytes,1,opt,name=rule_config,proto3" json:"rule_config,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -258,7 +258,7 @@ func (x *GetRuleSnippetRequest) GetSnippet() string {
 // Response of GetRuleSnippet.
 type GetRuleSnippetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rules: a JSON object whose first key is "rules".
+	// The rules: a JSON object with "rules" as its first key.
 	RuleConfig    []byte `protobuf:"bytes,1,opt,name=rule_config,proto3" json:"rule_config,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -341,7 +341,7 @@ func (*GetAutoRulesRequest) Descriptor() ([]byte, []int) {
 // Response of GetAutoRules.
 type GetAutoRulesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rules: a JSON object whose first key is "rules".
+	// The rules: a JSON object with "rules" as its first key.
 	RuleConfig    []byte `protobuf:"bytes,1,opt,name=rule_config,proto3" json:"rule_config,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -720,7 +720,7 @@ func (x *ScanInfo) GetDeploymentName() string {
 // Configuration of a scan.
 type ScanConfiguration struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rules: a JSON object whose first key is "rules".
+	// The rules: a JSON object with "rules" as its first key.
 	Rules []byte `protobuf:"bytes,1,opt,name=rules,proto3" json:"rules,omitempty"`
 	// Syntactic ids of ignored findings.
 	TriageIgnoredSyntacticIds []string `protobuf:"bytes,2,rep,name=triage_ignored_syntactic_ids,proto3" json:"triage_ignored_syntactic_ids,omitempty"`
@@ -1632,7 +1632,7 @@ type GetLegacyScanConfigResponse struct {
 	DeploymentName string `protobuf:"bytes,2,opt,name=deployment_name,proto3" json:"deployment_name,omitempty"`
 	// Policies of the rules.
 	PolicyNames []string `protobuf:"bytes,3,rep,name=policy_names,proto3" json:"policy_names,omitempty"`
-	// The rules: a JSON object as text, whose first key is "rules".
+	// The rules: a JSON object as text, with "rules" as its first key.
 	RuleConfig string `protobuf:"bytes,4,opt,name=rule_config,proto3" json:"rule_config,omitempty"`
 	// True requests fixed lines.
 	Autofix bool `protobuf:"varint,5,opt,name=autofix,proto3" json:"autofix,omitempty"`

@@ -34,13 +34,13 @@ const (
 // Service group "supply chain": the packages in the lockfiles of projects, from the latest full scan of each project's
 // primary branch. The lists are paged by cursor.
 type SupplyChainServiceClient interface {
-	// Lists packages, in the order in which they were first reported.
+	// Lists packages, in the order of their first report.
 	ListDependenciesV1(ctx context.Context, in *ListDependenciesV1Request, opts ...grpc.CallOption) (*ListDependenciesV1Response, error)
 	// Lists repositories with matching packages, by id.
 	ListRepositoriesForDependenciesV1(ctx context.Context, in *ListRepositoriesForDependenciesV1Request, opts ...grpc.CallOption) (*ListRepositoriesForDependenciesV1Response, error)
 	// Lists the lockfiles of a repository with matching packages, by path.
 	ListLockfilesForDependenciesV1(ctx context.Context, in *ListLockfilesForDependenciesV1Request, opts ...grpc.CallOption) (*ListLockfilesForDependenciesV1Response, error)
-	// Lists packages, in the order in which they were first reported. A GET takes the filter as query parameters, except
+	// Lists packages, in the order of their first report. A GET takes the filter as query parameters, except
 	// packageFilters.
 	ListDependencies(ctx context.Context, in *ListDependenciesRequest, opts ...grpc.CallOption) (*ListDependenciesResponse, error)
 	// Lists the lockfiles of a repository with matching packages, by path.
@@ -124,13 +124,13 @@ func (c *supplyChainServiceClient) ListRepositoriesForDependencies(ctx context.C
 // Service group "supply chain": the packages in the lockfiles of projects, from the latest full scan of each project's
 // primary branch. The lists are paged by cursor.
 type SupplyChainServiceServer interface {
-	// Lists packages, in the order in which they were first reported.
+	// Lists packages, in the order of their first report.
 	ListDependenciesV1(context.Context, *ListDependenciesV1Request) (*ListDependenciesV1Response, error)
 	// Lists repositories with matching packages, by id.
 	ListRepositoriesForDependenciesV1(context.Context, *ListRepositoriesForDependenciesV1Request) (*ListRepositoriesForDependenciesV1Response, error)
 	// Lists the lockfiles of a repository with matching packages, by path.
 	ListLockfilesForDependenciesV1(context.Context, *ListLockfilesForDependenciesV1Request) (*ListLockfilesForDependenciesV1Response, error)
-	// Lists packages, in the order in which they were first reported. A GET takes the filter as query parameters, except
+	// Lists packages, in the order of their first report. A GET takes the filter as query parameters, except
 	// packageFilters.
 	ListDependencies(context.Context, *ListDependenciesRequest) (*ListDependenciesResponse, error)
 	// Lists the lockfiles of a repository with matching packages, by path.
