@@ -22,7 +22,7 @@ type Advisory struct {
 	OsvID string `json:"osv_id,omitempty"`
 	// Title holds the value of the "title" field.
 	Title string `json:"title,omitempty"`
-	// only these block
+	// only malicious advisories block
 	Malicious bool `json:"malicious,omitempty"`
 	// ModifiedAt holds the value of the "modified_at" field.
 	ModifiedAt int64 `json:"modified_at,omitempty"`

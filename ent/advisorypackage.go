@@ -22,7 +22,7 @@ type AdvisoryPackage struct {
 	AdvisoryID int64 `json:"advisory_id,omitempty"`
 	// contract's word: npm, pypi, gomod, …
 	Ecosystem string `json:"ecosystem,omitempty"`
-	// normalised as the ecosystem does
+	// normalized by the rules of the ecosystem
 	Package string `json:"package,omitempty"`
 	// palisade.store.v1.AffectedVersions
 	Affected     []byte `json:"affected,omitempty"`

@@ -20,9 +20,9 @@ type AgenticIssue struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// ProjectID holds the value of the "project_id" field.
 	ProjectID *int64 `json:"project_id,omitempty"`
-	// of project, file, class and evidence: the same in every run
+	// derived from project, file, class and evidence; the same in every run
 	Identity string `json:"identity,omitempty"`
-	// of weakness, as the workflow names it
+	// class of weakness, in the workflow's words
 	Class string `json:"class,omitempty"`
 	// Title holds the value of the "title" field.
 	Title string `json:"title,omitempty"`
@@ -30,9 +30,9 @@ type AgenticIssue struct {
 	Description string `json:"description,omitempty"`
 	// Reasoning holds the value of the "reasoning" field.
 	Reasoning string `json:"reasoning,omitempty"`
-	// the first of its paths: what lists are sorted by
+	// the first of its paths; sort key of lists
 	FilePath string `json:"file_path,omitempty"`
-	// number of palisade.workflows.v1.Severity: lists are sorted by it
+	// number of palisade.workflows.v1.Severity; sort key of lists
 	Severity int32 `json:"severity,omitempty"`
 	// detected, not_detected, verified_absent, verified_present
 	DetectionState string `json:"detection_state,omitempty"`

@@ -20,7 +20,7 @@ type AgenticIssueCoverage struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// RunID holds the value of the "run_id" field.
 	RunID int64 `json:"run_id,omitempty"`
-	// in the repository; empty: all of them
+	// path in the repository; empty: all paths
 	Path         string `json:"path,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -20,13 +20,13 @@ type AiAnalysis struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// FindingID holds the value of the "finding_id" field.
 	FindingID int64 `json:"finding_id,omitempty"`
-	// of the combined task; 0 for those of workflows and fixes
+	// combined task; 0 for analyses of workflows and fixes
 	GroupID int64 `json:"group_id,omitempty"`
 	// pending, done, failed
 	Status string `json:"status,omitempty"`
-	// against the monthly quota
+	// counts against the monthly quota
 	Counted bool `json:"counted,omitempty"`
-	// it changed the finding's triage
+	// the analysis changed the finding's triage state
 	Applied bool `json:"applied,omitempty"`
 	// true_positive, false_positive; empty: none
 	Verdict string `json:"verdict,omitempty"`
@@ -34,11 +34,11 @@ type AiAnalysis struct {
 	Result []byte `json:"result,omitempty"`
 	// one line, without code or prompts
 	Error string `json:"error,omitempty"`
-	// with a memory that is tried out: the finding does not change
+	// with a trial memory: the finding does not change
 	Trial bool `json:"trial,omitempty"`
-	// of the finding when it was asked for
+	// the finding's value at the time of the request
 	ContentHash int64 `json:"content_hash,omitempty"`
-	// of the run that ended it
+	// id of the run that finished it
 	DurationMs int64 `json:"duration_ms,omitempty"`
 	// Model holds the value of the "model" field.
 	Model string `json:"model,omitempty"`
@@ -48,9 +48,9 @@ type AiAnalysis struct {
 	OutputTokens int64 `json:"output_tokens,omitempty"`
 	// CostUsd holds the value of the "cost_usd" field.
 	CostUsd float64 `json:"cost_usd,omitempty"`
-	// which job makes it: those of rounds before died with their worker
+	// number of the job that works on it; jobs of earlier rounds lost their worker
 	Round int32 `json:"round,omitempty"`
-	// until when the worker of the round is taken to live
+	// lease of the round's worker
 	LeaseUntil *int64 `json:"lease_until,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`

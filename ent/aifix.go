@@ -32,9 +32,9 @@ type AiFix struct {
 	ActorKind string `json:"actor_kind,omitempty"`
 	// ActorID holds the value of the "actor_id" field.
 	ActorID int64 `json:"actor_id,omitempty"`
-	// which job makes it: those of rounds before died with their worker
+	// number of the job that works on it; jobs of earlier rounds lost their worker
 	Round int32 `json:"round,omitempty"`
-	// until when the worker of the round is taken to live
+	// lease of the round's worker
 	LeaseUntil *int64 `json:"lease_until,omitempty"`
 	// RequestedAt holds the value of the "requested_at" field.
 	RequestedAt int64 `json:"requested_at,omitempty"`

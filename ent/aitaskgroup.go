@@ -23,9 +23,9 @@ type AiTaskGroup struct {
 	Chains []string `json:"chains,omitempty"`
 	// Regenerate holds the value of the "regenerate" field.
 	Regenerate bool `json:"regenerate,omitempty"`
-	// how many are analysed
+	// number of analyzed findings
 	Issues int32 `json:"issues,omitempty"`
-	// 0: those of the deployment alone
+	// id of a trial memory; 0: only the memories of the deployment
 	MemoryID int64 `json:"memory_id,omitempty"`
 	// ActorKind holds the value of the "actor_kind" field.
 	ActorKind string `json:"actor_kind,omitempty"`

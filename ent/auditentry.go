@@ -20,13 +20,13 @@ type AuditEntry struct {
 	ID int64 `json:"id,omitempty"`
 	// DeploymentID holds the value of the "deployment_id" field.
 	DeploymentID int64 `json:"deployment_id,omitempty"`
-	// place in the chain of the deployment, from 1; 0: written before there was a chain
+	// position in the deployment's chain, from 1; 0: older than the chain
 	Sequence int64 `json:"sequence,omitempty"`
 	// user, token, job, host (a source-code host's webhook)
 	ActorKind string `json:"actor_kind,omitempty"`
 	// ActorID holds the value of the "actor_id" field.
 	ActorID int64 `json:"actor_id,omitempty"`
-	// for people: e-mail address, name of the token, kind of the job
+	// display name: e-mail address, name of the token, kind of the job
 	ActorName string `json:"actor_name,omitempty"`
 	// the user, or the creator of the token
 	UserID int64 `json:"user_id,omitempty"`
@@ -34,13 +34,13 @@ type AuditEntry struct {
 	Method string `json:"method,omitempty"`
 	// gRPC code
 	Code string `json:"code,omitempty"`
-	// JSON of the request, secrets redacted, cut at 4 KiB
+	// JSON of the request, secrets redacted, truncated to 4 KiB
 	Request string `json:"request,omitempty"`
 	// RequestID holds the value of the "request_id" field.
 	RequestID string `json:"request_id,omitempty"`
 	// address of the caller
 	Remote string `json:"remote,omitempty"`
-	// what the transaction changed
+	// objects that the transaction changed
 	Changes []column.AuditChange `json:"changes,omitempty"`
 	// At holds the value of the "at" field.
 	At int64 `json:"at,omitempty"`

@@ -22,9 +22,9 @@ type AuditHead struct {
 	Sequence int64 `json:"sequence,omitempty"`
 	// of the last entry
 	Hash []byte `json:"hash,omitempty"`
-	// HMAC-SHA256 over deployment, sequence and hash: a cut end is found
+	// HMAC-SHA256 over deployment, sequence and hash; detects a truncated chain
 	Seal []byte `json:"seal,omitempty"`
-	// since when there is a chain, and what was before it, as JSON behind an HMAC-SHA256 of it; made with the deployment
+	// start of the chain and a digest of what precedes it: an HMAC-SHA256 followed by JSON; created with the deployment
 	Origin       []byte `json:"origin,omitempty"`
 	selectValues sql.SelectValues
 }

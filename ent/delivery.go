@@ -21,7 +21,7 @@ type Delivery struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// RuleID holds the value of the "rule_id" field.
 	RuleID int64 `json:"rule_id,omitempty"`
-	// stable: every attempt and replay carries it
+	// the same in every attempt and replay
 	EventID string `json:"event_id,omitempty"`
 	// findings, scan, test
 	Kind string `json:"kind,omitempty"`
@@ -29,7 +29,7 @@ type Delivery struct {
 	ProjectID int64 `json:"project_id,omitempty"`
 	// ScanID holds the value of the "scan_id" field.
 	ScanID int64 `json:"scan_id,omitempty"`
-	// the body as it is signed
+	// body, as signed
 	Payload []byte `json:"payload,omitempty"`
 	// pending, delivered, abandoned, canceled
 	State string `json:"state,omitempty"`
@@ -37,7 +37,7 @@ type Delivery struct {
 	Attempts int32 `json:"attempts,omitempty"`
 	// NextAttemptAt holds the value of the "next_attempt_at" field.
 	NextAttemptAt int64 `json:"next_attempt_at,omitempty"`
-	// a node works on it until then
+	// lease of the node that works on it
 	LockedUntil int64 `json:"locked_until,omitempty"`
 	// GiveUpAt holds the value of the "give_up_at" field.
 	GiveUpAt int64 `json:"give_up_at,omitempty"`
@@ -45,7 +45,7 @@ type Delivery struct {
 	LastStatus int32 `json:"last_status,omitempty"`
 	// LastError holds the value of the "last_error" field.
 	LastError string `json:"last_error,omitempty"`
-	// of an e-mail that is not delivered to all yet: the addresses that have it
+	// for an e-mail that was not delivered to all addresses: the addresses that received it
 	DeliveredTo []string `json:"delivered_to,omitempty"`
 	// ReplayOf holds the value of the "replay_of" field.
 	ReplayOf *int64 `json:"replay_of,omitempty"`

@@ -32,9 +32,9 @@ type Dependency struct {
 	Version string `json:"version,omitempty"`
 	// direct, transitive, unknown
 	Transitivity string `json:"transitivity,omitempty"`
-	// the scan told what the package needs: paths to transitive dependencies are known
+	// the scan reported the package's requirements, so paths to transitive dependencies are known
 	HasPaths bool `json:"has_paths,omitempty"`
-	// SPDX expressions joined by a comma, where the scanner names them
+	// SPDX expressions joined by commas, if the scanner reported them
 	License *string `json:"license,omitempty"`
 	// palisade.store.v1.DependencyContent
 	Content []byte `json:"content,omitempty"`

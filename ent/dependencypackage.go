@@ -22,7 +22,7 @@ type DependencyPackage struct {
 	Ecosystem string `json:"ecosystem,omitempty"`
 	// Package holds the value of the "package" field.
 	Package string `json:"package,omitempty"`
-	// empty where the scanner names none
+	// empty if the scanner reported none
 	License      string `json:"license,omitempty"`
 	selectValues sql.SelectValues
 }

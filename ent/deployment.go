@@ -20,7 +20,7 @@ type Deployment struct {
 	Slug string `json:"slug,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"name,omitempty"`
-	// ORG_ROLE_* of users who join
+	// ORG_ROLE_* of new users
 	DefaultRole string `json:"default_role,omitempty"`
 	// replies to review comments triage findings
 	TriageViaComment bool `json:"triage_via_comment,omitempty"`
@@ -30,7 +30,7 @@ type Deployment struct {
 	DependencyQuery bool `json:"dependency_query,omitempty"`
 	// palisade.deployments.v1.DeploymentProductConfig; empty: the defaults
 	Products []byte `json:"products,omitempty"`
-	// grows with every change of what findings show of rules and projects
+	// incremented when fields of rules or projects that findings show change
 	CatalogRevision int64 `json:"catalog_revision,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt    int64 `json:"created_at,omitempty"`

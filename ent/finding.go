@@ -28,15 +28,15 @@ type Finding struct {
 	Ref string `json:"ref,omitempty"`
 	// Tool holds the value of the "tool" field.
 	Tool string `json:"tool,omitempty"`
-	// tells analyses of one tool and ref apart
+	// separates analyses of one tool and ref
 	AnalysisCategory string `json:"analysis_category,omitempty"`
-	// name of the identity; equal on all refs of the project, changed only by people who split or merge
+	// name of the identity; equal on all refs of the project, changed only by splits and merges
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// identity.Evidence of its latest sight; null until the first scan or job that computes it
+	// identity.Evidence of its latest sighting; null until a scan or job computes it
 	Evidence *[]byte `json:"evidence,omitempty"`
-	// strongest part of the evidence, to be looked up across refs
+	// strongest part of the evidence, for lookups across refs
 	MatchKey *int64 `json:"match_key,omitempty"`
-	// finding that it is the same as; a merged one is removed for good
+	// finding that it was merged into; a merged finding stays removed
 	MergedInto *int64 `json:"merged_into,omitempty"`
 	// sast, sca, ai_sast, secrets
 	IssueType string `json:"issue_type,omitempty"`
@@ -52,7 +52,7 @@ type Finding struct {
 	TriageReason *string `json:"triage_reason,omitempty"`
 	// TriageComment holds the value of the "triage_comment" field.
 	TriageComment *string `json:"triage_comment,omitempty"`
-	// rule-board-*; null when no policy names it: it is monitored
+	// rule-board-*; null: no policy covers it, so it is monitored
 	PolicyMode *string `json:"policy_mode,omitempty"`
 	// AutotriageVerdict holds the value of the "autotriage_verdict" field.
 	AutotriageVerdict *string `json:"autotriage_verdict,omitempty"`
@@ -66,7 +66,7 @@ type Finding struct {
 	Package *string `json:"package,omitempty"`
 	// identifier in capitals, for example a CVE
 	Advisory *string `json:"advisory,omitempty"`
-	// as in content; null when the scan named no file
+	// as in content; null if the scan named no file
 	FilePath *string `json:"file_path,omitempty"`
 	// low, medium, high, none
 	EpssProbability *string `json:"epss_probability,omitempty"`
@@ -86,7 +86,7 @@ type Finding struct {
 	StateUpdatedAt int64 `json:"state_updated_at,omitempty"`
 	// TriagedAt holds the value of the "triaged_at" field.
 	TriagedAt *int64 `json:"triaged_at,omitempty"`
-	// of content, severity and rule: says whether a scan brought news
+	// hash of content, severity and rule; detects whether a scan changed it
 	ContentHash int64 `json:"content_hash,omitempty"`
 	// palisade.store.v1.FindingContent
 	Content      []byte `json:"content,omitempty"`

@@ -26,13 +26,13 @@ type FindingEvent struct {
 	FromStatus string `json:"from_status,omitempty"`
 	// ToStatus holds the value of the "to_status" field.
 	ToStatus string `json:"to_status,omitempty"`
-	// triage reason, or why a scan changed it
+	// triage reason, or the reason of the change by a scan
 	Reason string `json:"reason,omitempty"`
 	// Note holds the value of the "note" field.
 	Note string `json:"note,omitempty"`
 	// scan, user, token, host (a source-code host's webhook)
 	ActorKind string `json:"actor_kind,omitempty"`
-	// of the scan, user or token; 0 for a host
+	// id of the scan, user or token; 0 for a host
 	ActorID int64 `json:"actor_id,omitempty"`
 	// login of the person at the host; empty for other kinds
 	ActorName string `json:"actor_name,omitempty"`

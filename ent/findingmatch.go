@@ -22,7 +22,7 @@ type FindingMatch struct {
 	FindingID int64 `json:"finding_id,omitempty"`
 	// ScanID holds the value of the "scan_id" field.
 	ScanID int64 `json:"scan_id,omitempty"`
-	// evidence that joined them; empty: a new finding
+	// evidence that matched; empty: a new finding
 	Rung string `json:"rung,omitempty"`
 	// palisade.store.v1.FindingMatch
 	Content []byte `json:"content,omitempty"`

@@ -22,9 +22,9 @@ type IdentityChange struct {
 	ProjectID int64 `json:"project_id,omitempty"`
 	// split, merge
 	Kind string `json:"kind,omitempty"`
-	// split: the one that was split; merge: the one that stays
+	// split: the finding that was split; merge: the finding that stays
 	FindingID int64 `json:"finding_id,omitempty"`
-	// split: the new one; merge: the one that went into it
+	// split: the new finding; merge: the finding that was merged into it
 	OtherID int64 `json:"other_id,omitempty"`
 	// Note holds the value of the "note" field.
 	Note string `json:"note,omitempty"`

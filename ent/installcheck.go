@@ -28,7 +28,7 @@ type InstallCheck struct {
 	Version string `json:"version,omitempty"`
 	// id of the advisory that blocks it; null: allowed
 	Advisory *string `json:"advisory,omitempty"`
-	// of that advisory, as it was
+	// summary of that advisory at the time
 	Title string `json:"title,omitempty"`
 	// At holds the value of the "at" field.
 	At           int64 `json:"at,omitempty"`

@@ -18,7 +18,7 @@ type InstallScan struct {
 	ID int64 `json:"id,omitempty"`
 	// DeploymentID holds the value of the "deployment_id" field.
 	DeploymentID int64 `json:"deployment_id,omitempty"`
-	// who installs, as the scanner says
+	// name from the scanner
 	User string `json:"user,omitempty"`
 	// Scanner holds the value of the "scanner" field.
 	Scanner string `json:"scanner,omitempty"`

@@ -22,11 +22,11 @@ type Membership struct {
 	UserID int64 `json:"user_id,omitempty"`
 	// ORG_ROLE_*
 	Role string `json:"role,omitempty"`
-	// made by claims of the user's ID tokens, which keep it up to date
+	// created and updated by claims of the user's ID tokens
 	FromClaims bool `json:"from_claims,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`
-	// of the role; null before its first change
+	// last change of the role; null before the first
 	UpdatedAt    *int64 `json:"updated_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -18,7 +18,7 @@ type Notification struct {
 	ID int64 `json:"id,omitempty"`
 	// DeploymentID holds the value of the "deployment_id" field.
 	DeploymentID int64 `json:"deployment_id,omitempty"`
-	// the same key does not notify twice
+	// deduplication key
 	DedupKey string `json:"dedup_key,omitempty"`
 	// Title holds the value of the "title" field.
 	Title string `json:"title,omitempty"`

@@ -18,9 +18,9 @@ type NotificationEvent struct {
 	ID int64 `json:"id,omitempty"`
 	// DeploymentID holds the value of the "deployment_id" field.
 	DeploymentID int64 `json:"deployment_id,omitempty"`
-	// a scan that has ended
+	// a scan that ended
 	ScanID int64 `json:"scan_id,omitempty"`
-	// findings up to this one are in the ledger
+	// findings up to this id are in the ledger
 	AfterFindingID int64 `json:"after_finding_id,omitempty"`
 	// later than created_at after a failure
 	NotBefore int64 `json:"not_before,omitempty"`

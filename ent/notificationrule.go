@@ -23,9 +23,9 @@ type NotificationRule struct {
 	Channel string `json:"channel,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"name,omitempty"`
-	// the keys of the channel that are no secrets
+	// keys of the channel that are not secret
 	Config map[string]string `json:"config,omitempty"`
-	// sealed: JSON of the keys that are
+	// encrypted: JSON of the secret keys
 	Secrets []byte `json:"-"`
 	// IsEnabled holds the value of the "is_enabled" field.
 	IsEnabled bool `json:"is_enabled,omitempty"`
@@ -35,7 +35,7 @@ type NotificationRule struct {
 	UseNetworkBroker bool `json:"use_network_broker,omitempty"`
 	// SendScanCompletion holds the value of the "send_scan_completion" field.
 	SendScanCompletion bool `json:"send_scan_completion,omitempty"`
-	// of e-mail: addresses that the mail server refused, with its answer
+	// for e-mail: addresses that the mail server refused, with its response
 	RefusedRecipients map[string]string `json:"refused_recipients,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`

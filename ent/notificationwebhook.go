@@ -20,11 +20,11 @@ type NotificationWebhook struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"name,omitempty"`
-	// masked where it is a secret, which is in sealed_url then
+	// masked if it contains a secret; sealed_url has the URL then
 	URL string `json:"url,omitempty"`
-	// sealed: the URL, where whoever knows it can post
+	// encrypted: the URL, if knowing it is enough to post
 	SealedURL []byte `json:"-"`
-	// sealed: what deliveries are signed with
+	// encrypted: signing secret of deliveries
 	Secret []byte `json:"-"`
 	// UseNetworkBroker holds the value of the "use_network_broker" field.
 	UseNetworkBroker bool `json:"use_network_broker,omitempty"`

@@ -34,7 +34,7 @@ type PackageManagerConfig struct {
 	RegistryType string `json:"registry_type,omitempty"`
 	// maven, pypi, code_artifact, npm; empty for none
 	CredentialKind string `json:"credential_kind,omitempty"`
-	// sealed: palisade.supplychain.v1.PackageManagerConfigForInsert with nothing but the credentials
+	// encrypted: palisade.supplychain.v1.PackageManagerConfigForInsert with only the credentials
 	Credentials []byte `json:"-"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`

@@ -18,17 +18,17 @@ type PageBoundary struct {
 	ID int64 `json:"id,omitempty"`
 	// DeploymentID holds the value of the "deployment_id" field.
 	DeploymentID int64 `json:"deployment_id,omitempty"`
-	// SHA-256 of caller, what he sees, and filter
+	// SHA-256 of caller, visibility and filter
 	List []byte `json:"list,omitempty"`
-	// of the list up to here
+	// number of rows of the list up to here
 	Rows int64 `json:"rows,omitempty"`
-	// which began with page 0: its time in microseconds
+	// listing session: the time of its page 0, in microseconds
 	Walk int64 `json:"walk,omitempty"`
-	// of the last of these rows
+	// of the last row
 	RelevantSince int64 `json:"relevant_since,omitempty"`
-	// of the last of these rows
+	// of the last row
 	FindingID int64 `json:"finding_id,omitempty"`
-	// nothing follows
+	// the list ends here
 	Ended bool `json:"ended,omitempty"`
 	// ServedAt holds the value of the "served_at" field.
 	ServedAt     int64 `json:"served_at,omitempty"`

@@ -18,7 +18,7 @@ type PendingImport struct {
 	ID int64 `json:"id,omitempty"`
 	// DeploymentID holds the value of the "deployment_id" field.
 	DeploymentID int64 `json:"deployment_id,omitempty"`
-	// of every finding that it makes or opens again
+	// relevant_since of all findings that it creates or reopens
 	RelevantSince int64 `json:"relevant_since,omitempty"`
 	selectValues  sql.SelectValues
 }

@@ -20,11 +20,11 @@ type Project struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"name,omitempty"`
-	// name in lower case: names are matched without regard to case
+	// name in lower case, for case-insensitive lookups
 	NameKey string `json:"name_key,omitempty"`
-	// web URL of the repository, as shown: an upload may have named it
+	// web URL of the repository, for display; an upload may have set it
 	URL string `json:"url,omitempty"`
-	// web URL of the repository whose code is read and changed; empty: none
+	// web URL of the repository that Palisade reads and changes; empty: none
 	RepositoryURL string `json:"repository_url,omitempty"`
 	// who set repository_url: sync, admin
 	BoundBy string `json:"bound_by,omitempty"`
@@ -42,7 +42,7 @@ type Project struct {
 	ManagedFullScan bool `json:"managed_full_scan,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`
-	// the user, limited to teams, whose upload made it
+	// the team-limited user whose upload created it
 	CreatorID *int64 `json:"creator_id,omitempty"`
 	// LatestScanAt holds the value of the "latest_scan_at" field.
 	LatestScanAt *int64 `json:"latest_scan_at,omitempty"`

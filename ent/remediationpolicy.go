@@ -20,7 +20,7 @@ type RemediationPolicy struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// Slug holds the value of the "slug" field.
 	Slug string `json:"slug,omitempty"`
-	// in the bundle, from 0
+	// position in the bundle, from 0
 	Position int32 `json:"position,omitempty"`
 	// Active holds the value of the "active" field.
 	Active bool `json:"active,omitempty"`

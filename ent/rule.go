@@ -20,7 +20,7 @@ type Rule struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// Tool holds the value of the "tool" field.
 	Tool string `json:"tool,omitempty"`
-	// the tool's id of the rule
+	// id of the rule at the tool
 	Name string `json:"name,omitempty"`
 	// Category holds the value of the "category" field.
 	Category string `json:"category,omitempty"`

@@ -22,7 +22,7 @@ type RuleAlias struct {
 	Tool string `json:"tool,omitempty"`
 	// the former name
 	Name string `json:"name,omitempty"`
-	// the present name; itself no alias
+	// the present name, which is never an alias
 	Canonical string `json:"canonical,omitempty"`
 	// user, report (the tool declared it)
 	Source string `json:"source,omitempty"`

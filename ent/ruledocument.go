@@ -33,7 +33,7 @@ type RuleDocument struct {
 	Mode string `json:"mode,omitempty"`
 	// org_private, unlisted, public
 	Visibility string `json:"visibility,omitempty"`
-	// of its newest document, from 1
+	// version of its newest document, from 1
 	Version int32 `json:"version,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`

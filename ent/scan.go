@@ -27,11 +27,11 @@ type Scan struct {
 	Commit string `json:"commit,omitempty"`
 	// SCAN_STATUS_*
 	Status string `json:"status,omitempty"`
-	// bits by number of palisade.scans.v1.Product
+	// bit set, by number of palisade.scans.v1.Product
 	Products int32 `json:"products,omitempty"`
 	// IsFullScan holds the value of the "is_full_scan" field.
 	IsFullScan bool `json:"is_full_scan,omitempty"`
-	// UUID that the scanner gave its run; null for uploads
+	// UUID of the scanner's run; null for uploads
 	UniqueID *string `json:"unique_id,omitempty"`
 	// scanner protocol: empty, received, stored, failed
 	ResultsState string `json:"results_state,omitempty"`
@@ -39,7 +39,7 @@ type Scan struct {
 	Scanner *[]byte `json:"scanner,omitempty"`
 	// ExitCode holds the value of the "exit_code" field.
 	ExitCode int32 `json:"exit_code,omitempty"`
-	// results the scan brought
+	// number of results
 	TotalCount int32 `json:"total_count,omitempty"`
 	// CodeCount holds the value of the "code_count" field.
 	CodeCount int32 `json:"code_count,omitempty"`
@@ -49,7 +49,7 @@ type Scan struct {
 	SecretsCount int32 `json:"secrets_count,omitempty"`
 	// palisade.scans.v1.ScanMeta
 	Meta []byte `json:"meta,omitempty"`
-	// shown as they are
+	// returned unchanged
 	Stats map[string]interface{} `json:"stats,omitempty"`
 	// StartedAt holds the value of the "started_at" field.
 	StartedAt int64 `json:"started_at,omitempty"`

@@ -22,7 +22,7 @@ type ScanPayload struct {
 	ScanID int64 `json:"scan_id,omitempty"`
 	// from 0
 	Position int32 `json:"position,omitempty"`
-	// the next bytes of a zstd stream of length-delimited palisade.store.v1.ScannerFrame
+	// next bytes of a zstd stream of length-delimited palisade.store.v1.ScannerFrame
 	Content      []byte `json:"content,omitempty"`
 	selectValues sql.SelectValues
 }

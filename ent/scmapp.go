@@ -18,7 +18,7 @@ type ScmApp struct {
 	ID int64 `json:"id,omitempty"`
 	// DeploymentID holds the value of the "deployment_id" field.
 	DeploymentID int64 `json:"deployment_id,omitempty"`
-	// random; names the request while the host is asked
+	// random; identifies the request during the registration
 	RequestID string `json:"request_id,omitempty"`
 	// pending, complete
 	State string `json:"state,omitempty"`
@@ -50,23 +50,23 @@ type ScmApp struct {
 	InstallationID string `json:"installation_id,omitempty"`
 	// the host suspended that installation
 	Suspended bool `json:"suspended,omitempty"`
-	// when what the host told last of the installation happened
+	// time of the latest event about the installation
 	InstallationAt *int64 `json:"installation_at,omitempty"`
-	// sealed: of the application
+	// encrypted: client secret of the application
 	ClientSecret []byte `json:"-"`
-	// sealed: PEM
+	// encrypted: PEM
 	PrivateKey []byte `json:"-"`
 	// WebhookKey holds the value of the "webhook_key" field.
 	WebhookKey string `json:"webhook_key,omitempty"`
-	// sealed: what the host signs webhooks with
+	// encrypted: webhook secret
 	WebhookSecret []byte `json:"-"`
-	// sealed: accepted for a while after a rotation
+	// encrypted: previous secret, accepted for 24 hours after a rotation
 	PreviousWebhookSecret []byte `json:"-"`
 	// WebhookRotatedAt holds the value of the "webhook_rotated_at" field.
 	WebhookRotatedAt *int64 `json:"webhook_rotated_at,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`
-	// a pending request is void after it
+	// expiry of a pending request
 	ExpiresAt int64 `json:"expires_at,omitempty"`
 	// CompletedAt holds the value of the "completed_at" field.
 	CompletedAt  *int64 `json:"completed_at,omitempty"`

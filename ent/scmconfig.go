@@ -26,13 +26,13 @@ type ScmConfig struct {
 	Namespace string `json:"namespace,omitempty"`
 	// SourceID holds the value of the "source_id" field.
 	SourceID string `json:"source_id,omitempty"`
-	// without a slash at the end
+	// without a trailing slash
 	BaseURL string `json:"base_url,omitempty"`
 	// id of the namespace at the host
 	ScmID string `json:"scm_id,omitempty"`
 	// ScmAppID holds the value of the "scm_app_id" field.
 	ScmAppID *int64 `json:"scm_app_id,omitempty"`
-	// sealed: credential at the host
+	// encrypted: credential at the host
 	AccessToken []byte `json:"-"`
 	// Installed holds the value of the "installed" field.
 	Installed bool `json:"installed,omitempty"`
@@ -56,15 +56,15 @@ type ScmConfig struct {
 	TokenScopes []byte `json:"token_scopes,omitempty"`
 	// LastSuccessfulSyncAt holds the value of the "last_successful_sync_at" field.
 	LastSuccessfulSyncAt *int64 `json:"last_successful_sync_at,omitempty"`
-	// names the receiver of its webhooks in a URL; empty before the first subscription
+	// last part of its webhook URL; empty before the first subscription
 	WebhookKey string `json:"webhook_key,omitempty"`
-	// sealed: what the host signs webhooks with
+	// encrypted: webhook secret
 	WebhookSecret []byte `json:"-"`
-	// sealed: accepted for a while after a rotation
+	// encrypted: previous secret, accepted for 24 hours after a rotation
 	PreviousWebhookSecret []byte `json:"-"`
 	// WebhookRotatedAt holds the value of the "webhook_rotated_at" field.
 	WebhookRotatedAt *int64 `json:"webhook_rotated_at,omitempty"`
-	// what the host said last
+	// webhooks as the host last reported them
 	Subscriptions []column.ScmSubscription `json:"subscriptions,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`

@@ -24,7 +24,7 @@ type SigningKey struct {
 	SealedPrivateKey []byte `json:"-"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`
-	// since then it verifies, but does not sign
+	// since then it only verifies
 	RetiredAt    *int64 `json:"retired_at,omitempty"`
 	selectValues sql.SelectValues
 }

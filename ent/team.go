@@ -22,11 +22,11 @@ type Team struct {
 	Name string `json:"name,omitempty"`
 	// Slug holds the value of the "slug" field.
 	Slug string `json:"slug,omitempty"`
-	// team above; at most three levels
+	// parent team; at most three levels
 	ParentID *int64 `json:"parent_id,omitempty"`
-	// new projects join it
+	// new projects are added to it
 	IsProjectDefault bool `json:"is_project_default,omitempty"`
-	// new members join it
+	// new users are added to it
 	IsUserDefault bool `json:"is_user_default,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`

@@ -19,7 +19,7 @@ type Token struct {
 	ID int64 `json:"id,omitempty"`
 	// DeploymentID holds the value of the "deployment_id" field.
 	DeploymentID int64 `json:"deployment_id,omitempty"`
-	// creator; the token outlives his membership
+	// creator; the token outlives the creator's membership
 	UserID int64 `json:"user_id,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"name,omitempty"`
@@ -27,7 +27,7 @@ type Token struct {
 	Hash []byte `json:"-"`
 	// last four characters of the value
 	Hint string `json:"hint,omitempty"`
-	// the token that made it, with which it ends; null for one that a user or the operator made. Without an index: tokens_list narrows it to the few tokens of a deployment
+	// parent token, deleted together with this one; null if a user or the operator created it. No index: tokens_list narrows a query to the few tokens of a deployment
 	ParentID *int64 `json:"parent_id,omitempty"`
 	// web-api, agent, workflow-tasks, install-checks
 	Scopes []string `json:"scopes,omitempty"`

@@ -22,7 +22,7 @@ type TokenRequest struct {
 	KeyHash []byte `json:"key_hash,omitempty"`
 	// TokenID holds the value of the "token_id" field.
 	TokenID int64 `json:"token_id,omitempty"`
-	// the token's value, sealed
+	// encrypted: value of the token
 	Sealed []byte `json:"-"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`

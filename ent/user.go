@@ -20,11 +20,11 @@ type User struct {
 	Email string `json:"email,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"name,omitempty"`
-	// OIDC issuer that vouches for the user
+	// OIDC issuer of the user
 	Issuer *string `json:"issuer,omitempty"`
 	// the user's id at the issuer
 	Subject *string `json:"subject,omitempty"`
-	// when the newest ID token was issued whose claims said what the user may do; null: none has
+	// issue time of the newest ID token with claims about permissions; null: none
 	ClaimsAt *int64 `json:"claims_at,omitempty"`
 	// palisade.identity.v1.UserSettings; empty: the defaults
 	Settings []byte `json:"settings,omitempty"`

@@ -20,21 +20,21 @@ type WebhookEvent struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// WebhookKey holds the value of the "webhook_key" field.
 	WebhookKey string `json:"webhook_key,omitempty"`
-	// the host's id where the host signs it, else the hash of the body
+	// the host's id if it is signed, else the hash of the body
 	DeliveryID string `json:"delivery_id,omitempty"`
-	// the pull request or application: its events are acted on one after the other
+	// the pull request or application; its events are processed in order
 	Subject string `json:"subject,omitempty"`
-	// by the host's clock; received_at where that says nothing, or is ahead of ours
+	// by the host's clock; received_at if the host gives no time or its clock is ahead
 	HappenedAt int64 `json:"happened_at,omitempty"`
 	// ReceivedAt holds the value of the "received_at" field.
 	ReceivedAt int64 `json:"received_at,omitempty"`
-	// it waits, or is worked on until then; null when it is over
+	// time of the next attempt, or lease of the current one; null when finished
 	DueAt *int64 `json:"due_at,omitempty"`
-	// how often acting on it has failed
+	// number of failed attempts
 	Attempts int `json:"attempts,omitempty"`
-	// given up; the same delivery is taken again
+	// given up; the same delivery is accepted again
 	Failed bool `json:"failed,omitempty"`
-	// what it told and who sent it, as JSON; null when it is over
+	// content and sender, as JSON; null when finished
 	Event        []byte `json:"event,omitempty"`
 	selectValues sql.SelectValues
 }

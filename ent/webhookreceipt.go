@@ -20,7 +20,7 @@ type WebhookReceipt struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// WebhookKey holds the value of the "webhook_key" field.
 	WebhookKey string `json:"webhook_key,omitempty"`
-	// hash of the body: hosts do not sign the ids that they give
+	// hash of the body, because hosts do not sign their ids
 	DeliveryID string `json:"delivery_id,omitempty"`
 	// ReceivedAt holds the value of the "received_at" field.
 	ReceivedAt   int64 `json:"received_at,omitempty"`

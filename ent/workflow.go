@@ -22,7 +22,7 @@ type Workflow struct {
 	Name string `json:"name,omitempty"`
 	// Enabled holds the value of the "enabled" field.
 	Enabled bool `json:"enabled,omitempty"`
-	// the version that new runs take
+	// the version for new runs
 	VersionID int64 `json:"version_id,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`

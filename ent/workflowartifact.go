@@ -22,7 +22,7 @@ type WorkflowArtifact struct {
 	RunID int64 `json:"run_id,omitempty"`
 	// TaskID holds the value of the "task_id" field.
 	TaskID int64 `json:"task_id,omitempty"`
-	// output, or the name that the step gave
+	// output, or the name from the step
 	Name string `json:"name,omitempty"`
 	// bytes before compression
 	Size int64 `json:"size,omitempty"`

@@ -22,7 +22,7 @@ type WorkflowAttempt struct {
 	RunID int64 `json:"run_id,omitempty"`
 	// TaskID holds the value of the "task_id" field.
 	TaskID int64 `json:"task_id,omitempty"`
-	// 0 for the first
+	// from 0
 	Index int32 `json:"index,omitempty"`
 	// Step holds the value of the "step" field.
 	Step string `json:"step,omitempty"`
@@ -34,13 +34,13 @@ type WorkflowAttempt struct {
 	Status string `json:"status,omitempty"`
 	// one line
 	Error string `json:"error,omitempty"`
-	// random name of the one who runs it: others cannot end it
+	// random token of its worker; no other worker can end it
 	Worker string `json:"worker,omitempty"`
-	// it waits until then
+	// not started before this time
 	NotBefore int64 `json:"not_before,omitempty"`
-	// while it runs: free for another one after that
+	// while it runs: its lease, after which another worker takes over
 	LeaseUntil *int64 `json:"lease_until,omitempty"`
-	// while it runs: its time-out
+	// while it runs: its timeout
 	Deadline *int64 `json:"deadline,omitempty"`
 	// CostUsd holds the value of the "cost_usd" field.
 	CostUsd float64 `json:"cost_usd,omitempty"`

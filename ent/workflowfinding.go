@@ -20,9 +20,9 @@ type WorkflowFinding struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// RunID holds the value of the "run_id" field.
 	RunID int64 `json:"run_id,omitempty"`
-	// unique in the run: a task that is tried again reports nothing twice
+	// unique in the run, so that a retried task reports nothing twice
 	Key string `json:"key,omitempty"`
-	// the agentic-workflow issue; 0 for results that are none
+	// the agentic-workflow issue; 0 for other results
 	IssueID int64 `json:"issue_id,omitempty"`
 	// File holds the value of the "file" field.
 	File string `json:"file,omitempty"`

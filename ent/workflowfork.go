@@ -22,15 +22,15 @@ type WorkflowFork struct {
 	RunID int64 `json:"run_id,omitempty"`
 	// the task that forked
 	TaskID int64 `json:"task_id,omitempty"`
-	// the fork that this one is in a branch of
+	// the enclosing fork
 	ParentID int64 `json:"parent_id,omitempty"`
-	// of the task that forked
+	// logical path of the task that forked
 	Step string `json:"step,omitempty"`
 	// JoinStep holds the value of the "join_step" field.
 	JoinStep string `json:"join_step,omitempty"`
 	// Branches holds the value of the "branches" field.
 	Branches int32 `json:"branches,omitempty"`
-	// a wide foreach begins its branches in portions
+	// a wide foreach starts its branches in batches
 	Started int32 `json:"started,omitempty"`
 	// Arrived holds the value of the "arrived" field.
 	Arrived      int32 `json:"arrived,omitempty"`

@@ -22,11 +22,11 @@ type WorkflowRun struct {
 	Workflow string `json:"workflow,omitempty"`
 	// VersionID holds the value of the "version_id" field.
 	VersionID int64 `json:"version_id,omitempty"`
-	// null: it is about no single project
+	// null: it concerns no single project
 	ProjectID *int64 `json:"project_id,omitempty"`
 	// submitted, running, completed, failed, cancelled
 	Status string `json:"status,omitempty"`
-	// why it failed
+	// reason of the failure
 	Error string `json:"error,omitempty"`
 	// JobName holds the value of the "job_name" field.
 	JobName string `json:"job_name,omitempty"`
@@ -48,15 +48,15 @@ type WorkflowRun struct {
 	ActorKind string `json:"actor_kind,omitempty"`
 	// ActorID holds the value of the "actor_id" field.
 	ActorID int64 `json:"actor_id,omitempty"`
-	// the run of which this is a second try
+	// the run that this one retries
 	RetryOf int64 `json:"retry_of,omitempty"`
-	// of whoever started it: the same key starts no second run
+	// chosen by the caller; the same key starts no second run
 	IdempotencyKey *string `json:"idempotency_key,omitempty"`
-	// git_ref as the caller with the key gave it, to compare: empty for the primary branch; null without a key
+	// git_ref of the request with the key, for comparison: empty for the primary branch; null without a key
 	RequestedRef *string `json:"requested_ref,omitempty"`
-	// JSON object, checked against the schema of the version
+	// JSON object, validated against the schema of the version
 	Inputs []byte `json:"inputs,omitempty"`
-	// 0: no bound
+	// 0: no limit
 	BudgetCredits float64 `json:"budget_credits,omitempty"`
 	// CostUsd holds the value of the "cost_usd" field.
 	CostUsd float64 `json:"cost_usd,omitempty"`
@@ -64,13 +64,13 @@ type WorkflowRun struct {
 	CostCredits float64 `json:"cost_credits,omitempty"`
 	// TotalFindings holds the value of the "total_findings" field.
 	TotalFindings int64 `json:"total_findings,omitempty"`
-	// of the code that it fetched
+	// commit of the fetched code
 	Commit string `json:"commit,omitempty"`
-	// palisade.workflows.v1.WorkflowReportSummary; written when it ends
+	// palisade.workflows.v1.WorkflowReportSummary; written when the run ends
 	Report []byte `json:"report,omitempty"`
-	// how many tasks it has made and will make at least, as far as is known
+	// lower bound of its number of tasks, as far as known
 	PlannedTasks int64 `json:"planned_tasks,omitempty"`
-	// grows with every change of the run, its tasks and attempts
+	// incremented with every change of the run, its tasks and attempts
 	Revision int64 `json:"revision,omitempty"`
 	// SubmittedAt holds the value of the "submitted_at" field.
 	SubmittedAt int64 `json:"submitted_at,omitempty"`

@@ -23,23 +23,23 @@ type WorkflowTask struct {
 	RunID int64 `json:"run_id,omitempty"`
 	// Step holds the value of the "step" field.
 	Step string `json:"step,omitempty"`
-	// branches that lead to it, as units[3]/checks.sqli; empty outside of all
+	// path of branches to it, as units[3]/checks.sqli; empty outside of branches
 	Path string `json:"path,omitempty"`
-	// the innermost fork that it is a branch of; 0 outside of all
+	// innermost fork that it is in a branch of; 0 outside of branches
 	ForkID int64 `json:"fork_id,omitempty"`
-	// which branch of that fork: an index, or the name of a step
+	// branch of that fork: an index, or the name of a step
 	Branch string `json:"branch,omitempty"`
-	// of a foreach item: the beginning of its JSON
+	// for a foreach item: the beginning of its JSON
 	ValuePreview string `json:"value_preview,omitempty"`
 	// pending, running, succeeded, failed, skipped, error
 	Status string `json:"status,omitempty"`
 	// an internal service claims it
 	External bool `json:"external,omitempty"`
-	// ids of the tasks that it follows
+	// ids of the preceding tasks
 	Upstream []int64 `json:"upstream,omitempty"`
-	// how many there are
+	// number of attempts
 	Attempts int32 `json:"attempts,omitempty"`
-	// how many of these ended because a worker died or was too slow
+	// number of attempts that ended because a worker died or was too slow
 	Lost int32 `json:"lost,omitempty"`
 	// CostUsd holds the value of the "cost_usd" field.
 	CostUsd float64 `json:"cost_usd,omitempty"`

@@ -18,19 +18,19 @@ type WorkflowVersion struct {
 	ID int64 `json:"id,omitempty"`
 	// DeploymentID holds the value of the "deployment_id" field.
 	DeploymentID int64 `json:"deployment_id,omitempty"`
-	// of the workflow, which may be gone from the catalog
+	// name of the workflow, which may be deleted from the catalog
 	Name string `json:"name,omitempty"`
-	// 1 for the first
+	// from 1
 	Number int64 `json:"number,omitempty"`
-	// false: gone from the catalog, its graph is shown no more
+	// false: deleted from the catalog, its graph is no longer shown
 	Published bool `json:"published,omitempty"`
 	// palisade.workflows.v1.WorkflowCatalogEntry
 	CatalogEntry []byte `json:"catalog_entry,omitempty"`
 	// palisade.store.v1.WorkflowPlan: what runs execute
 	Plan []byte `json:"plan,omitempty"`
-	// the definition as it was published
+	// the published definition
 	Source []byte `json:"source,omitempty"`
-	// hex SHA-256 of source: publishing the same again is no new version
+	// hex SHA-256 of source; the same source is no new version
 	SourceHash string `json:"source_hash,omitempty"`
 	// PublishedBy holds the value of the "published_by" field.
 	PublishedBy string `json:"published_by,omitempty"`

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// stopTimeout is how long a child may take to end by itself.
+// stopTimeout limits how long a child may take to exit.
 const stopTimeout = 30 * time.Second
 
-// child is a server in a process of its own. Parent and child speak lines: a request on the child's stdin, one answer
-// on its stdout. The child ends when its stdin does, so none outlives this process, however that ends.
+// child is a server in a separate process. The parent sends one request per line to its stdin, and the child writes one
+// response per line. The child exits when its stdin closes, so it never outlives the parent.
 type child struct {
 	role  string
 	cmd   *exec.Cmd
@@ -30,12 +30,12 @@ type child struct {
 type readiness struct {
 	HTTP  string `json:"http"`
 	GRPC  string `json:"grpc,omitempty"`
-	Token string `json:"token,omitempty"` // of a peer that makes its own
+	Token string `json:"token,omitempty"` // of a peer that creates its own token
 	Error string `json:"error,omitempty"`
 }
 
-// start runs this program again in the given role and waits until it serves. The settings go through the environment:
-// they hold a token and perhaps a password, and command lines are public.
+// start runs this program again in the given role and waits until it serves. The settings are passed in the
+// environment: they contain a token and perhaps a password, and command lines are public.
 func start(ctx context.Context, role string, settings childSettings, stderr io.Writer, env ...string) (*child, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -50,7 +50,7 @@ func start(ctx context.Context, role string, settings childSettings, stderr io.W
 	return startCommand(role, command, stderr)
 }
 
-// startCommand runs a program that says where it serves in its first line, and ends when its stdin does.
+// startCommand runs a program that prints its addresses in its first line, and exits when its stdin closes.
 func startCommand(role string, command *exec.Cmd, stderr io.Writer) (_ *child, err error) {
 	c := &child{role: role, cmd: command}
 	c.cmd.Stderr = stderr
@@ -85,7 +85,7 @@ func (c *child) read(into any) error {
 	return nil
 }
 
-// ask sends one request and reads its answer.
+// ask sends one request and reads the response.
 func (c *child) ask(request ...string) (usage, error) {
 	var u usage
 	if _, err := io.WriteString(c.in, strings.Join(request, " ")+"\n"); err != nil {
@@ -100,7 +100,7 @@ func (c *child) ask(request ...string) (usage, error) {
 	return u, nil
 }
 
-// cpu is the CPU time that the child has used since it began, garbage collection and kernel included.
+// cpu returns the CPU time of the child since its start, including garbage collection and kernel time.
 func (c *child) cpu() (time.Duration, error) {
 	u, err := c.ask(askCPU)
 	return u.CPU, err
@@ -116,7 +116,7 @@ func (c *child) profiled(file string, fn func() error) error {
 	return errors.Join(err, stopped)
 }
 
-// stop ends the child, by force if it must be.
+// stop stops the child; it kills the child after stopTimeout.
 func (c *child) stop() error {
 	timer := time.AfterFunc(stopTimeout, func() { _ = c.cmd.Process.Kill() })
 	defer timer.Stop()

@@ -24,13 +24,13 @@ import (
 // pageSize is the number of findings on a page.
 const pageSize = 100
 
-// pageQuery chooses the findings of a page.
+// pageQuery selects the findings of a page.
 type pageQuery struct {
 	Status   string `json:"status"`   // empty: all
 	Severity string `json:"severity"` // empty: all
 	Page     int    `json:"page"`
 	Size     int    `json:"size"`  // 0 means pageSize
-	Since    int    `json:"since"` // seconds since 1970; any low number chooses all findings, but makes another list of them
+	Since    int    `json:"since"` // seconds since 1970; any low number selects all findings, but makes it a different list for the server
 }
 
 func (q pageQuery) size() int { return cmp.Or(q.Size, pageSize) }
@@ -52,7 +52,7 @@ func (q pageQuery) encode() string {
 	return values.Encode()
 }
 
-// client calls one server over HTTP with a fixed number of connections.
+// client calls one server over HTTP, with a fixed number of connections.
 type client struct {
 	http       *http.Client
 	base       string
@@ -64,15 +64,16 @@ func newClient(address, token string, connections int) *client {
 	return &client{
 		http: &http.Client{Transport: &http.Transport{
 			MaxConnsPerHost: connections, MaxIdleConnsPerHost: connections,
-			DisableCompression: true, // asked for where it is measured
+			DisableCompression: true, // requested where it is measured
 			DialContext:        (&net.Dialer{Control: roomToReceive}).DialContext,
 		}},
 		base: "http://" + address, token: token, deployment: deployment,
 	}
 }
 
-// roomToReceive lets a whole answer be on its way. A segment on loopback has 64 KB: with the usual room of two, the
-// sender waits now and then 40 ms for an acknowledgement that the receiver holds back. On networks, segments are small.
+// roomToReceive enlarges the receive buffer for a whole response. A segment on loopback has 64 KB. With the default
+// buffer of two segments, the sender sometimes waits 40 ms for a delayed acknowledgement. On real networks segments are
+// small.
 func roomToReceive(_, _ string, conn syscall.RawConn) (err error) {
 	failed := conn.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 1<<20) })
 	return errors.Join(failed, err)
@@ -80,7 +81,7 @@ func roomToReceive(_, _ string, conn syscall.RawConn) (err error) {
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// send returns an answer with status 200 or 201; its body is the caller's to close.
+// send returns a response with status 200 or 201; the caller closes its body.
 func (c *client) send(ctx context.Context, method, path, encoding string, body io.Reader) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
@@ -105,7 +106,7 @@ func (c *client) send(ctx context.Context, method, path, encoding string, body i
 	return response, nil
 }
 
-// call sends an object, unless it is nil, and reads the answer into another, unless that is nil.
+// call sends an object and decodes the response into another; both may be nil.
 func (c *client) call(ctx context.Context, method, path string, body, into any) (err error) {
 	var encoded []byte
 	if body != nil {
@@ -124,7 +125,7 @@ func (c *client) call(ctx context.Context, method, path string, body, into any) 
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// path of something in the client's deployment.
+// path returns a path in the client's deployment.
 func (c *client) path(below string) string {
 	return "/api/v1/deployments/" + c.deployment + "/" + below
 }
@@ -141,8 +142,8 @@ func (c *client) page(ctx context.Context, q pageQuery) ([]byte, error) {
 	return io.ReadAll(response.Body)
 }
 
-// get returns a request for the load generator: it reads the answer to its end, and wants as many bytes as the first
-// time, unless that is 0.
+// get returns a request for the load generator. It reads the whole response and requires the same size as the first
+// time, unless want is 0.
 func (c *client) get(path, encoding string, want int64) func(context.Context) error {
 	return func(ctx context.Context) error {
 		response, err := c.send(ctx, http.MethodGet, path, encoding, nil)
@@ -158,7 +159,7 @@ func (c *client) get(path, encoding string, want int64) func(context.Context) er
 	}
 }
 
-// uploaded is the part of an upload's answer that is checked here.
+// uploaded has the fields of an upload's response that are checked here.
 type uploaded struct {
 	ScanID    int64 `json:"scan_id"`
 	Created   int   `json:"created"`
@@ -171,7 +172,7 @@ func (c *client) upload(ctx context.Context, project, ref, category string, repo
 	return c.uploadFrom(ctx, project, ref, category, bytes.NewReader(report))
 }
 
-// uploadFrom sends a report that need not be in memory.
+// uploadFrom streams a report.
 func (c *client) uploadFrom(ctx context.Context, project, ref, category string, report io.Reader) (uploaded, error) {
 	var answer uploaded
 	values := url.Values{"project": {project}, "ref": {ref}}
@@ -186,7 +187,7 @@ func (c *client) uploadFrom(ctx context.Context, project, ref, category string, 
 	return answer, json.NewDecoder(response.Body).Decode(&answer)
 }
 
-// create uploads a report of so many new findings.
+// create uploads a report of the given number of new findings.
 func (c *client) create(ctx context.Context, project, ref, category string, report []byte, results int) error {
 	answer, err := c.upload(ctx, project, ref, category, report)
 	if err == nil && answer.Created != results {
@@ -195,7 +196,7 @@ func (c *client) create(ctx context.Context, project, ref, category string, repo
 	return err
 }
 
-// triage decides about findings and returns how many were changed, those on other refs included.
+// triage triages findings and returns the number of changed findings, including findings on other refs.
 func (c *client) triage(ctx context.Context, ids []int64, state string) (int, error) {
 	var answer struct {
 		Triaged int `json:"num_triaged"`
@@ -205,7 +206,7 @@ func (c *client) triage(ctx context.Context, ids []int64, state string) (int, er
 	return answer.Triaged, err
 }
 
-// largeMessage is room for a page of 3,000 findings, for which gRPC's usual 4 MiB of a message are too few.
+// largeMessage is enough for a page of 3,000 findings; gRPC's default message limit of 4 MiB is not.
 const largeMessage = 32 << 20
 
 // dial opens one gRPC connection.

@@ -8,10 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// crawlQuery is the list that is crawled while others write: it is long enough for several uploads.
+// crawlQuery is the list that is read during imports. It is long enough for several uploads.
 var crawlQuery = pageQuery{Status: "open", Severity: "high", Size: 1000, Since: 7}
 
-// measureCrawl walks over a list while reports are imported, and counts what existed before and was missed or doubled.
+// measureCrawl reads a whole list while reports are imported. It counts the findings that existed before and were
+// missed or returned twice.
 func (b *bench) measureCrawl(ctx context.Context) ([]row, error) {
 	before, err := b.idsOf(ctx, crawlQuery)
 	if err != nil {
@@ -53,7 +54,7 @@ func (b *bench) measureCrawl(ctx context.Context) ([]row, error) {
 
 func (b *bench) crawlResults() int { return min(advanceResults, b.results) }
 
-// importUntil uploads new findings until ctx ends, and closes first when the first upload is done.
+// importUntil uploads new findings until ctx ends. It closes first after the first upload.
 func (b *bench) importUntil(ctx context.Context, uploads *atomic.Int64, first chan<- struct{}) error {
 	c := newClient(b.server.ready.HTTP, b.token, 1)
 	defer c.close()
@@ -65,7 +66,7 @@ func (b *bench) importUntil(ctx context.Context, uploads *atomic.Int64, first ch
 		if ctx.Err() != nil {
 			return nil
 		}
-		// Not ctx: an upload that has begun is let finish.
+		// Not ctx: a started upload is completed.
 		if _, err := c.upload(context.WithoutCancel(ctx), fmt.Sprintf("bench/crawl-%02d", n%10), "main", fmt.Sprintf("crawl-%d", n), report); err != nil {
 			return err
 		}
@@ -77,7 +78,7 @@ func (b *bench) importUntil(ctx context.Context, uploads *atomic.Int64, first ch
 	}
 }
 
-// crawl reads all pages as a client does that knows nothing of what happens meanwhile.
+// crawl reads all pages like a client that does not know about the imports.
 func (b *bench) crawl(ctx context.Context, seen map[int64]int) error {
 	for page := 0; ; page++ {
 		q := crawlQuery
@@ -103,7 +104,7 @@ func (b *bench) crawl(ctx context.Context, seen map[int64]int) error {
 	}
 }
 
-// idsOf asks the database what a list holds.
+// idsOf returns the ids of a list from the database.
 func (b *bench) idsOf(ctx context.Context, q pageQuery) (_ map[int64]bool, err error) {
 	rows, err := b.db.QueryContext(ctx, fmt.Sprintf("SELECT id FROM findings WHERE issue_type = 'sast' AND status = '%s' AND severity = '%s'", q.Status, q.Severity))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	_ "github.com/mattn/go-sqlite3"    // driver "sqlite3"
 )
 
-// database is the server's database, opened a second time: for what stands beside the server in a comparison.
+// database is a second connection to the server's database, for the baselines.
 type database struct {
 	*sql.DB
 	dir  string // of the SQLite file
@@ -28,7 +28,7 @@ type database struct {
 
 func (d *database) postgres() bool { return d.url != "" }
 
-// kind names the database for people.
+// kind returns the name of the database.
 func (d *database) kind() string {
 	if d.postgres() {
 		return "PostgreSQL (its own CPU is not counted)"
@@ -36,8 +36,8 @@ func (d *database) kind() string {
 	return "SQLite"
 }
 
-// makeDatabase returns the data directory's SQLite file or, with a URL, a new database on that server. It is not opened
-// yet: the server makes the file and the tables.
+// makeDatabase returns the SQLite file in the data directory or, with a URL, a new database on that server. It is not
+// opened yet: the server creates the file and the tables.
 func makeDatabase(ctx context.Context, dir, server string) (*database, error) {
 	d := &database{dir: dir, drop: func() error { return nil }}
 	if server == "" {
@@ -45,7 +45,7 @@ func makeDatabase(ctx context.Context, dir, server string) (*database, error) {
 	}
 	at, err := url.Parse(server)
 	if err != nil {
-		return nil, errors.New("--database: not a URL") // err repeats it with the password
+		return nil, errors.New("--database: not a URL") // err contains the password
 	}
 	admin, err := sql.Open("pgx", server)
 	if err != nil {
@@ -58,7 +58,7 @@ func makeDatabase(ctx context.Context, dir, server string) (*database, error) {
 	at.Path = "/" + name
 	d.url = at.String()
 	d.drop = func() error {
-		// Not ctx: the database has to go when the run was interrupted, too.
+		// Not ctx: the database must be dropped after an interrupt, too.
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		_, err := admin.ExecContext(ctx, "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
@@ -67,7 +67,7 @@ func makeDatabase(ctx context.Context, dir, server string) (*database, error) {
 	return d, nil
 }
 
-// open connects, once the server has made the tables.
+// open connects after the server has created the tables.
 func (d *database) open() (err error) {
 	if d.postgres() {
 		d.DB, err = sql.Open("pgx", d.url)
@@ -75,17 +75,17 @@ func (d *database) open() (err error) {
 		d.DB, err = sql.Open("sqlite3", sqliteDSN(filepath.Join(d.dir, sqliteFile), "FULL"))
 	}
 	if err == nil {
-		// All that are open are kept: connections that come and go would lose their prepared statements.
+		// Keep all connections open: new ones would have no prepared statements.
 		d.SetMaxOpenConns(connections)
 		d.SetMaxIdleConns(connections)
 	}
 	return err
 }
 
-// connections are those of one pool.
+// connections is the size of the connection pool.
 const connections = 8
 
-// close disconnects and removes a database that was made on a PostgreSQL server.
+// close disconnects, and drops a database that was created on a PostgreSQL server.
 func (d *database) close() error {
 	var err error
 	if d.DB != nil {
@@ -94,17 +94,17 @@ func (d *database) close() error {
 	return errors.Join(err, d.drop())
 }
 
-// sqliteFile is the server's file in its data directory.
+// sqliteFile is the name of the server's file in its data directory.
 const sqliteFile = "palisade.db"
 
-// sqliteDSN opens a file with the settings of the server's own connections, but for a page cache of 64 MiB, where the
-// server's readers have 24. The server's writer is synchronous FULL: a commit waits for the disk.
+// sqliteDSN opens a file with the settings of the server's connections, except for a page cache of 64 MiB (the server's
+// readers have 24 MiB). The server's writer is synchronous FULL: a commit waits for the disk.
 func sqliteDSN(path, synchronous string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() +
 		"?_journal_mode=WAL&_busy_timeout=5000&_foreign_keys=1&_cache_size=-65536&_stmt_cache_size=64&_txlock=immediate&_synchronous=" + synchronous
 }
 
-// parameter writes the parameter of that number: "?" or "$3".
+// parameter returns the placeholder of that number: "?" or "$3".
 func (d *database) parameter(number int) string {
 	if d.postgres() {
 		return "$" + strconv.Itoa(number)
@@ -112,7 +112,7 @@ func (d *database) parameter(number int) string {
 	return "?"
 }
 
-// placeholders writes n parameters beginning with number from (which only PostgreSQL shows): "(?, ?)" or "($3, $4)".
+// placeholders returns n placeholders, numbered from the given number on PostgreSQL: "(?, ?)" or "($3, $4)".
 func (d *database) placeholders(from, n int) string {
 	list := make([]string, n)
 	for i := range list {
@@ -121,8 +121,8 @@ func (d *database) placeholders(from, n int) string {
 	return "(" + strings.Join(list, ", ") + ")"
 }
 
-// settle ends what the fill left to be done, so that nothing of it falls into the first round: write-ahead log and
-// planner statistics. On PostgreSQL more tables than that of findings may be named.
+// settle finishes the pending work of the fill (write-ahead log and planner statistics), so that it does not affect the
+// first round. On PostgreSQL it analyzes the findings table and the given tables.
 func (d *database) settle(ctx context.Context, tables ...string) error {
 	statements := []string{"ANALYZE", "PRAGMA wal_checkpoint(TRUNCATE)"}
 	if d.postgres() {
@@ -136,7 +136,7 @@ func (d *database) settle(ctx context.Context, tables ...string) error {
 	return d.keepSamples(ctx)
 }
 
-// keepSamples keeps those samples of SQLite that the server keeps.
+// keepSamples keeps the same SQLite statistics samples as the server.
 func (d *database) keepSamples(ctx context.Context) error {
 	if d.postgres() {
 		return nil
@@ -149,8 +149,8 @@ func (d *database) keepSamples(ctx context.Context) error {
 	return err
 }
 
-// rebuildIndexes does what a nightly reindexdb does on PostgreSQL. Nobody else works, so it does not have to be
-// CONCURRENTLY, which an ANALYZE of the server that waits for it would end as a deadlock.
+// rebuildIndexes does what a nightly reindexdb does on PostgreSQL. There is no other load, so it does not use
+// CONCURRENTLY, which could deadlock with an ANALYZE of the server.
 func (d *database) rebuildIndexes(ctx context.Context) error {
 	for _, table := range []string{"findings", "finding_events"} {
 		if _, err := d.ExecContext(ctx, "REINDEX TABLE "+table); err != nil {
@@ -160,8 +160,8 @@ func (d *database) rebuildIndexes(ctx context.Context) error {
 	return nil
 }
 
-// bytes is what the database takes on the disk, after settle: on PostgreSQL all tables with their indexes, but not the
-// catalog of the server, which an empty database has, too.
+// bytes returns the disk usage of the database after settle. On PostgreSQL it is all tables with their indexes, without
+// the system catalog.
 func (d *database) bytes(ctx context.Context) (size int64, err error) {
 	if d.postgres() {
 		return size, d.QueryRowContext(ctx, `SELECT SUM(pg_total_relation_size(oid))::bigint FROM pg_class
@@ -178,11 +178,11 @@ func (d *database) bytes(ctx context.Context) (size int64, err error) {
 	return size, err
 }
 
-// autoCheckpoint is how many pages SQLite leaves in the log.
+// autoCheckpoint is the number of pages at which SQLite checkpoints the log.
 const autoCheckpoint = 1000
 
-// moved waits until the write-ahead log is in the file: after a large import the server moves it when it has answered.
-// What its background work writes meanwhile stays in the log, as always up to the size at which SQLite moves it.
+// moved waits until the write-ahead log is checkpointed: after a large import the server does it after the response.
+// Writes of background work may stay in the log, up to the size of an automatic checkpoint.
 func (d *database) moved(ctx context.Context) error {
 	if d.postgres() {
 		return nil
@@ -202,7 +202,7 @@ func (d *database) moved(ctx context.Context) error {
 	}
 }
 
-// checkpoint gives what is measured next an empty write-ahead log, whoever wrote before.
+// checkpoint empties the write-ahead log before the next measurement.
 func (d *database) checkpoint(ctx context.Context) error {
 	statement := "PRAGMA wal_checkpoint(TRUNCATE)"
 	if d.postgres() {

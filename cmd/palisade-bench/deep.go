@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// deepPage is the page that deep reads end at, where there are so many.
+	// deepPage is the page at which deep reads end, if there are enough pages.
 	deepPage = 5000
-	// deepWindow is how many requests one figure of deep pages is taken from, jumpWindow one of jumps, and walkWindow one
-	// of the beginning or the end of a walk.
+	// deepWindow is the number of requests per figure of deep pages, jumpWindow of jumps, and walkWindow of the start
+	// or the end of a listing session.
 	deepWindow, jumpWindow, walkWindow = 50, 20, 100
-	// deepRounds are enough: a walk to a deep page is long.
+	// deepRounds is small, because reading up to a deep page takes long.
 	deepRounds = 3
-	// jumpTurns are those of a round: jumps are short, and take turns with the skip by hand more often.
+	// jumpTurns is the number of turns per round: jumps are short, and alternate with the offset baseline more often.
 	jumpTurns = 5
-	// jumpedSince is the first "since" of jumps: no other part of the bench asks for lists since then.
+	// jumpedSince is the first "since" of jumps. No other part of the benchmark uses it.
 	jumpedSince = 10_000_000
 )
 
-// deepFigures are those of the rounds, in microseconds.
+// deepFigures has the figures of the rounds, in microseconds.
 type deepFigures struct{ first, begin, walked, jumped, jumpedAgain, byHand sample }
 
-// measureDeep walks through a list and jumps into it. Every round and every jump asks for another "since", which all
-// findings pass: another list as far as the server can know, so that it remembers nothing of it.
+// measureDeep reads a list page by page and jumps into it. Every round and every jump uses a different "since" that
+// matches all findings: it is a new list for the server, without any cached cursor.
 func (b *bench) measureDeep(ctx context.Context) (_ []row, err error) {
 	if err := b.fillPlain(ctx); err != nil {
 		return nil, err
@@ -56,27 +56,27 @@ func (b *bench) measureDeep(ctx context.Context) (_ []row, err error) {
 	return append(f.rows(deep, b.costUnit()), crawled...), err
 }
 
-// deepest is the last full page of open findings, or deepPage.
+// deepest returns the last full page of open findings, at most deepPage.
 func (b *bench) deepest(ctx context.Context) (int, error) {
 	last, err := b.lastPage(ctx)
 	return min(deepPage, last), err
 }
 
-// lastPage is the last full page of open findings.
+// lastPage returns the last full page of open findings.
 func (b *bench) lastPage(ctx context.Context) (int, error) {
 	var open int
 	err := b.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM findings WHERE deployment_id = (SELECT MIN(id) FROM deployments) AND issue_type = 'sast' AND status = 'open'").Scan(&open)
 	return open/pageSize - 1, err
 }
 
-// walkWindows are the places of the two windows of a walk to the deep page: as many pages at its beginning as at its
-// end.
+// walkWindows returns the positions of the two windows of a listing session: equal numbers of pages at its start and
+// its end.
 func walkWindows(deep int) (size, last int) {
 	size = max(1, min(walkWindow, (deep+1)/2))
 	return size, deep - size + 1
 }
 
-// deepKind is one kind of requests of a round.
+// deepKind is one kind of request in a round.
 type deepKind struct {
 	into     *sample // nil: not measured
 	server   meter
@@ -84,9 +84,9 @@ type deepKind struct {
 	do       func(context.Context, int) error
 }
 
-// deepRound walks from the first page to the deep one, and sets the pages at the end of the walk against those at its
-// beginning: both are read once, one after the other, with the same filter, behind other pages of the same list. Then
-// it asks for page 0 again and again, and jumps: into a list for each page, and to the same pages of one list.
+// deepRound reads from the first page to the deep one, and compares the pages at the end of the session with the pages
+// at its start. Both are read once, in order, with the same filter, and after other pages of the same list. Then it
+// requests page 0 repeatedly, and jumps: into a new list for each page, and to the same pages of one list.
 func (b *bench) deepRound(ctx context.Context, n, deep int, plain *child, hand *client, f *deepFigures) error {
 	window, last := walkWindows(deep)
 	walk := 1 + n
@@ -100,7 +100,8 @@ func (b *bench) deepRound(ctx context.Context, n, deep int, plain *child, hand *
 		return ask(func(i int) pageQuery { return pageQuery{Status: "open", Page: first + i, Since: since} })
 	}
 	kinds := []deepKind{
-		// Whatever was asked before, both windows of the walk come after as many pages of the middle of a walk.
+		// Both windows of the session follow the same number of pages in the middle of a session, to have the same
+		// cache state.
 		{nil, b.server, window, from(deep/2, 500+n)},
 		{&f.begin, b.server, window, from(0, walk)},
 		{nil, b.server, last - window, from(window, walk)},

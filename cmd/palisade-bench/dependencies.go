@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// dependencyFilters are the documented filters of dependencies, one by one and together: what few have, what many have,
-// and what nothing has.
+// dependencyFilters are the documented dependency filters, single and combined: rare values, frequent values, and
+// values without a match.
 var dependencyFilters = []string{
 	``, `"name":"parser"`, `"name":"parser-19"`, `"name":"-77"`, `"name":"nothing"`, `"name":"e"`, `"version":"1.2.77"`, `"version":"nothing"`,
 	`"repositoryId":[$]`, `"repositoryId":[$],"name":"nothing"`, `"repositoryId":[$],"license":["GPL-3.0-only"]`,
@@ -19,7 +19,7 @@ var dependencyFilters = []string{
 	`"packageFilters":[{"name":"core-19","versionLowerBound":"2.0.0","versionUpperBound":"4.0.0"}]`,
 	`"packageFilters":[{"name":"json-4001","exactNameMatch":true,"versionUpperBound":"4.0.0"}]`, `"packageFilters":[{"name":"log","exactVersion":"2.1.12"}]`,
 	`"name":"core","ecosystem":["hex"]`, `"name":"cache-8","license":["GPL-3.0-only"]`, `"name":"parser-19","transitivity":["DIRECT"]`,
-	// What only the last projects have, the largest one among them.
+	// Only the last projects have these, including the largest one.
 	`"name":"apple-"`, `"name":"apple-h"`, `"license":["EUPL-1.2"]`, `"ecosystem":["swiftpm"]`, `"ecosystem":["swiftpm","cargo"]`, `"ecosystem":["swiftpm","pub"]`,
 	`"repositoryId":[$],"ecosystem":["pub"]`, `"repositoryId":[$],"name":"e"`, `"repositoryId":[&]`, `"repositoryId":[&],"transitivity":["DIRECT"]`,
 	`"transitivity":["DIRECT"],"lockfilePath":"Package.resolved"`, `"packageFilters":[{"name":"apple-json"},{"name":"apple-http"}]`,
@@ -29,8 +29,7 @@ var dependencyFilters = []string{
 	`"ecosystem":["hex"],"license":["WTFPL"]`, `"ecosystem":["maven"],"transitivity":["UNKNOWN_TRANSITIVITY"]`, `"lockfilePath":"go.sum","ecosystem":["hex"]`,
 }
 
-// dependencyCases ask for the packages, and for the repositories that have them; of one repository also for its
-// lockfiles.
+// dependencyCases request the packages and the repositories that have them, and the lockfiles of one repository.
 func dependencyCases(deploymentID, repositoryID int64) []*filterCase {
 	at := fmt.Sprintf("/%d/dependencies", deploymentID)
 	var list []*filterCase
@@ -56,7 +55,7 @@ func dependencyCases(deploymentID, repositoryID int64) []*filterCase {
 	)
 }
 
-// measureDependencies stores dependencies and asks for lists of them.
+// measureDependencies stores dependencies and requests lists of them.
 func (b *bench) measureDependencies(ctx context.Context) ([]row, error) {
 	if b.dependencies == 0 {
 		return nil, nil
@@ -68,7 +67,7 @@ func (b *bench) measureDependencies(ctx context.Context) ([]row, error) {
 	if err := b.fillDependencies(ctx, deploymentID, b.dependencies); err != nil {
 		return nil, err
 	}
-	if err := b.restart(ctx); err != nil { // connections that are open do not see new statistics
+	if err := b.restart(ctx); err != nil { // open connections do not see new statistics
 		return nil, err
 	}
 	var repositoryID int64
@@ -78,7 +77,7 @@ func (b *bench) measureDependencies(ctx context.Context) ([]row, error) {
 	return b.measureLists(ctx, "slowest list of dependencies", dependencyCases(deploymentID, repositoryID))
 }
 
-// lastTen are the ten repositories before one, joined by commas.
+// lastTen returns the ten repositories before one, joined by commas.
 func lastTen(repositoryID int64) string {
 	var list []string
 	for id := repositoryID - 10; id < repositoryID; id++ {

@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	// fillProjects, each on two refs, are the projects that fill the store.
+	// fillProjects is the number of projects in the store, each on two refs.
 	fillProjects = 20
-	// fillResults is how many new findings each of the uploads that fill the store brings. So a page of one severity
-	// holds findings of several projects, as it does where many projects are scanned every night.
+	// fillResults is the number of new findings per upload that fills the store. A page of one severity then has
+	// findings of several projects, as with nightly scans of many projects.
 	fillResults = 100
 )
 
 var fillRefs = []string{"main", "release"}
 
-// fillTools are the scanners of the uploads, in turns; what they find are code, dependencies and secrets.
+// fillTools are the scanners of the uploads, in turns. Their findings are code, dependencies and secrets.
 var fillTools = []string{
 	"benchscan", "benchscan", "benchscan", "osv-scanner", "benchscan", "benchscan", "benchscan", "benchscan", "benchscan", "gitleaks",
 }
 
-// fillUpload is one of the uploads that fill the store: project by project, ref by ref, and again from the start. Each
-// has a category of its own, so that none closes what another one found.
+// fillUpload is an upload that fills the store: project by project, ref by ref, and again from the start. Each has its
+// own category, so that none closes findings of another.
 type fillUpload struct {
 	project, ref, category string
 	report                 []byte
@@ -34,13 +34,13 @@ func makeFillUpload(n int) (u fillUpload, err error) {
 	u.project = fmt.Sprintf("bench/project-%02d", pair%fillProjects)
 	u.ref = fillRefs[n%len(fillRefs)]
 	u.category = fmt.Sprintf("night-%04d", pair/fillProjects)
-	// Each round over the projects shifts the tools, so that each project has findings of all.
+	// Each pass over the projects shifts the tools, so that each project has findings of all tools.
 	tool := fillTools[(pair+pair/fillProjects)%len(fillTools)]
 	u.report, err = makeReportOf(tool, uint64(pair), fillResults)
 	return u, err
 }
 
-// fill uploads findings until the store has so many.
+// fill uploads findings until the store has the given number.
 func (b *bench) fill(ctx context.Context, findings int) error {
 	missing := (findings - b.stored + fillResults - 1) / fillResults
 	first := b.uploads
@@ -56,7 +56,7 @@ func (b *bench) fill(ctx context.Context, findings int) error {
 	})
 }
 
-// makeUploads makes so many uploads from the one with the number first on, and the next ones while one is sent.
+// makeUploads sends count uploads, numbered from first, and generates the next ones while one is sent.
 func makeUploads(ctx context.Context, first, count int, send func(context.Context, fillUpload) error) error {
 	made := make(chan fillUpload, 8)
 	group, ctx := errgroup.WithContext(ctx)
@@ -86,7 +86,7 @@ func makeUploads(ctx context.Context, first, count int, send func(context.Contex
 	return group.Wait()
 }
 
-// create uploads a report of so many new findings to the deployment that is measured.
+// create uploads a report of the given number of new findings to the measured deployment.
 func (b *bench) create(ctx context.Context, project, ref, category string, report []byte, results int) error {
 	if err := b.client.create(ctx, project, ref, category, report, results); err != nil {
 		return err
@@ -95,8 +95,8 @@ func (b *bench) create(ctx context.Context, project, ref, category string, repor
 	return nil
 }
 
-// decorate gives a part of the findings what triage, policies and people add later, so that lists by it have something
-// to find and to skip.
+// decorate adds what triage, policies and people would change later to a part of the findings, so that lists filtered
+// by it have rows to find and to skip.
 func (b *bench) decorate(ctx context.Context) error {
 	b.progress("fill: policies, verdicts, tags, fixes")
 	for _, change := range []string{

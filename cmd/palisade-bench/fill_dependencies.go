@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// inventoryDependencies are those of one project; the last one has as many as fifty others.
+	// inventoryDependencies is the number of dependencies per project; the last project has fifty times as many.
 	inventoryDependencies = 1000
 	largestInventory      = 50
-	// applePart of the projects, the last ones, have packages of an ecosystem that no other has.
+	// applePart is the number of projects, the last ones, with packages of an ecosystem of their own.
 	applePart = 30
-	// inventoryPackages are the packages that they are of. Few of them are in most projects, and most in few.
+	// inventoryPackages is the number of distinct packages. A few of them are in most projects, most of them are in a
+	// few.
 	inventoryPackages = 20_000
 )
 
-// fillDependencies stores so many dependencies, with a statement a project: what scans tell of a thousand projects
+// fillDependencies stores the given number of dependencies with one statement per project; scans of a thousand projects
 // would take minutes.
 func (b *bench) fillDependencies(ctx context.Context, deploymentID int64, count int) error {
 	content, err := proto.Marshal(&storev1.DependencyContent{
@@ -55,13 +56,13 @@ func (b *bench) fillDependencies(ctx context.Context, deploymentID int64, count 
 	return b.db.settle(ctx, "dependencies", "dependency_packages", "projects")
 }
 
-// fillInventory stores the project of that number and its dependencies.
+// fillInventory stores a project and its dependencies.
 func (b *bench) fillInventory(ctx context.Context, deploymentID int64, number, rows int, apple bool, content string) error {
 	tx, err := b.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	defer func() { _ = tx.Rollback() }() // no effect after the commit
 	var project int64
 	name := fmt.Sprintf("bench/inventory-%04d", number)
 	err = tx.QueryRowContext(ctx, fmt.Sprintf(`INSERT INTO projects (deployment_id, name, name_key, default_branch, created_at)
@@ -75,8 +76,7 @@ func (b *bench) fillInventory(ctx context.Context, deploymentID int64, number, r
 	return tx.Commit()
 }
 
-// inventorySQL stores the dependencies of the project of that number. A package that a lockfile names twice is stored
-// once.
+// inventorySQL stores the dependencies of a project. A package that a lockfile names twice is stored once.
 func inventorySQL(deploymentID, project int64, number, rows int, apple bool, content string) string {
 	words := strings.Split("http json log test crypto stream parser core cache router", " ")
 	var word strings.Builder

@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// filterBar is the highest 95th percentile of any list, in milliseconds.
+	// filterBar is the limit of the 95th percentile of any list, in milliseconds.
 	filterBar = 50
-	// worstShown are the slowest lists, which have a row each.
+	// worstShown is the number of slowest lists with a row of their own.
 	worstShown = 5
 )
 
-// filterCase is a list that is asked for with a combination of its documented parameters.
+// filterCase is a list with a combination of its documented parameters.
 type filterCase struct {
 	path string // below the deployment
 	body string // of a POST
-	wait sample // milliseconds, in the order of the requests
+	wait sample // milliseconds, in request order
 }
 
-// singleFilters are the documented parameters of the findings list, one by one.
+// singleFilters are the documented parameters of the findings list, one at a time.
 var singleFilters = []string{
 	"", "status=open", "status=ignored", "status=fixed", "status=reviewing", "severities=critical", "severities=low,medium",
 	"repos=bench/project-07", "repository_ids=1", "repository_ids=1,2&status=open", "repos=bench/project-01&repos=bench/project-02", "repos=bench/none", "ref=main", "ref=release",
@@ -36,13 +36,13 @@ var singleFilters = []string{
 	"issue_type=sca&is_malicious=false",
 }
 
-// pairedFilters meet each other in pairs: what people combine, and what no single index serves.
+// pairedFilters are combined in pairs: combinations that people use, and that no single index serves.
 var pairedFilters = []string{
 	"status=open", "severities=critical", "repos=bench/project-07", "ref=main", "rules=go.lang.security.injection.rule-007",
 	"confidence=high", "policies=rule-board-block", "dedup=true",
 }
 
-// rareFilters choose little or nothing out of much.
+// rareFilters match few or no rows of many.
 var rareFilters = []string{
 	"status=fixed&severities=critical", "status=reviewing&severities=low&dedup=true", "repos=bench/project-07&rules=nothing",
 	"status=open&component_tags=payments&severities=critical", "status=ignored&confidence=high&severities=high&ref=release",
@@ -50,7 +50,7 @@ var rareFilters = []string{
 	"page_size=3000&status=open&severities=critical",
 }
 
-// filterCases are all lists that are measured.
+// filterCases returns all measured lists.
 func filterCases(deploymentID int64) []*filterCase {
 	var list []*filterCase
 	findings := func(query string) {
@@ -83,7 +83,7 @@ func filterCases(deploymentID int64) []*filterCase {
 	)
 }
 
-// measureFilters asks for each list of findings, projects, secrets and scans.
+// measureFilters requests each list of findings, projects, secrets and scans.
 func (b *bench) measureFilters(ctx context.Context) ([]row, error) {
 	deploymentID, err := b.deploymentID(ctx)
 	if err != nil {
@@ -92,12 +92,12 @@ func (b *bench) measureFilters(ctx context.Context) ([]row, error) {
 	return b.measureLists(ctx, "slowest list of findings, projects, secrets or scans", filterCases(deploymentID))
 }
 
-// deploymentID is the deployment that is measured.
+// deploymentID returns the id of the measured deployment.
 func (b *bench) deploymentID(ctx context.Context) (id int64, err error) {
 	return id, b.db.QueryRowContext(ctx, "SELECT MIN(id) FROM deployments").Scan(&id)
 }
 
-// askLists asks for each list again and again, in turns, and puts the slowest first.
+// askLists requests each list repeatedly, in turns, and sorts the slowest first.
 func (b *bench) askLists(ctx context.Context, c *client, requests int, cases []*filterCase) error {
 	for n := range requests {
 		if n%5 == 0 {
@@ -115,7 +115,7 @@ func (b *bench) askLists(ctx context.Context, c *client, requests int, cases []*
 	return nil
 }
 
-// measureLists reports the slowest of some lists.
+// measureLists reports the slowest lists.
 func (b *bench) measureLists(ctx context.Context, what string, cases []*filterCase) ([]row, error) {
 	if err := b.askLists(ctx, b.client, b.listRequests, cases); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (b *bench) measureLists(ctx context.Context, what string, cases []*filterCa
 			over++
 		}
 	}
-	// The 95th percentile of twenty requests leaves one out, and that may be the first, which finds nothing in any cache.
+	// The 95th percentile of twenty requests excludes one, possibly the first, which has cold caches.
 	cold := slices.MaxFunc(cases, func(a, b *filterCase) int { return cmp.Compare(a.wait[0], b.wait[0]) })
 	rows := []row{{
 		what: what + ": p95", value: sample{cases[0].p95()}, unit: millis, bar: within(filterBar, "ms"),
@@ -139,7 +139,7 @@ func (b *bench) measureLists(ctx context.Context, what string, cases []*filterCa
 	return rows, nil
 }
 
-// name is what the list is asked for with, without what most have.
+// name returns the parameters of the list, without the common ones.
 func (c *filterCase) name() string {
 	return strings.TrimPrefix(strings.ReplaceAll(c.path, "page_size=100&", ""), "/") + c.body
 }
@@ -149,7 +149,7 @@ func (c *filterCase) p95() float64 {
 	return sorted[(len(sorted)*95+99)/100-1]
 }
 
-// list asks for a list and reads all of the answer.
+// list requests a list and reads the whole response.
 func (c *client) list(ctx context.Context, f *filterCase) error {
 	method, body := "GET", io.Reader(nil)
 	if f.body != "" {

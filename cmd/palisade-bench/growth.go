@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// growthBar is the highest exponent of what counts as flat or logarithmic: twice the findings cost at most a tenth
+	// growthBar is the largest exponent that counts as flat or logarithmic: twice the findings cost at most a tenth
 	// more.
 	growthBar = 0.12
-	// growthRounds are those of one size.
+	// growthRounds is the number of rounds per size.
 	growthRounds = 3
-	// growthRequests are the pages that one figure is taken from.
+	// growthRequests is the number of pages per figure.
 	growthRequests = 200
 )
 
@@ -28,7 +28,7 @@ type growthLine struct {
 	cost       sample    // at these sizes
 }
 
-// grow fills the store, and on its way measures the same figures at each size when growth is wanted.
+// grow fills the store. If growth is measured, it takes the same figures at each size.
 func (b *bench) grow(ctx context.Context) ([]row, error) {
 	lines := b.growthLines()
 	sizes := []int{b.findings}
@@ -54,7 +54,7 @@ func (b *bench) grow(ctx context.Context) ([]row, error) {
 			}
 		}
 	}
-	// The last uploads were of one project; the first page is to have findings of many.
+	// The last uploads were of one project, but the first page needs findings of many.
 	if err := b.fill(ctx, b.stored+2*fillProjects*fillResults); err != nil {
 		return nil, err
 	}
@@ -86,8 +86,8 @@ func (b *bench) growthLines() []*growthLine {
 
 func (b *bench) growthResults() int { return min(advanceResults, b.results) }
 
-// growthPoint measures each line at the size that the store has now: first what reads, then what changes, and last the
-// uploads, which make it larger.
+// growthPoint measures each line at the current size of the store: first reads, then changes, and last uploads, which
+// enlarge it.
 func (b *bench) growthPoint(ctx context.Context, size int, lines []*growthLine) error {
 	deep, err := b.deepest(ctx)
 	if err != nil {
@@ -107,9 +107,9 @@ func (b *bench) growthPoint(ctx context.Context, size int, lines []*growthLine) 
 		before   func(n int) error
 		requests int
 		do       func(ctx context.Context, n, i int) error
-		rows     float64 // that one request brings
+		rows     float64 // rows per request
 	}{
-		{nothing, growthRequests, ask(func(int, int) pageQuery { return theQuery }), 1},
+		{nothing, growthRequests, ask(func(int, int) pageQuery { return measuredQuery }), 1},
 		{func(n int) error { return b.walk(ctx, size+n, deep-window) }, window, ask(func(n, i int) pageQuery {
 			return pageQuery{Status: "open", Page: deep - window + 1 + i, Since: size + n}
 		}), 1},
@@ -145,7 +145,7 @@ func (b *bench) growthPoint(ctx context.Context, size int, lines []*growthLine) 
 	return nil
 }
 
-// walk reads the pages up to the given one, of the list of open findings that since makes.
+// walk reads the pages up to the given one in the list of open findings with this since.
 func (b *bench) walk(ctx context.Context, since, to int) error {
 	for page := 0; page <= to; page++ {
 		if _, err := b.client.page(ctx, pageQuery{Status: "open", Page: page, Since: since}); err != nil {
@@ -155,7 +155,7 @@ func (b *bench) walk(ctx context.Context, since, to int) error {
 	return nil
 }
 
-// row shows the figure at the largest size, the exponent, and the others in the note.
+// row shows the figure at the largest size, the exponent, and the other figures in the note.
 func (l *growthLine) row() row {
 	var parts []string
 	for i, size := range l.at {
@@ -168,12 +168,12 @@ func (l *growthLine) row() row {
 	if k, ok := exponent(l.at, l.cost); ok {
 		r.ratio, r.power = sample{k}, true
 	} else {
-		r.bar = nil // one size says nothing of growth
+		r.bar = nil // one size has no growth
 	}
 	return r
 }
 
-// exponent fits cost = a · size^k by least squares of the logarithms.
+// exponent fits cost = a · size^k by least squares on the logarithms.
 func exponent(sizes []float64, costs sample) (k float64, ok bool) {
 	var n, x, y, xx, xy float64
 	for i, size := range sizes {
@@ -190,7 +190,7 @@ func exponent(sizes []float64, costs sample) (k float64, ok bool) {
 	return (n*xy - x*y) / spread, true
 }
 
-// thousands writes a size as people say it.
+// thousands formats a size for people.
 func thousands(v float64) string {
 	if v >= 1e6 {
 		return strconv.FormatFloat(v/1e6, 'g', 3, 64) + " M"

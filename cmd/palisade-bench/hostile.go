@@ -24,22 +24,22 @@ import (
 )
 
 const (
-	// hostileMemory is what Go is told to keep to where the whole process has 512 MB, and hostileSpace where the kernel
-	// ends the process.
+	// hostileMemory is Go's memory limit for a process with 512 MB in total; hostileSpace is where the kernel kills the
+	// process.
 	hostileMemory = "GOMEMLIMIT=400MiB"
 	hostileSpace  = 6 << 30
-	// hostileBar is how much more memory than an idle one a server may take, in MB.
+	// hostileBar limits the additional memory of an attacked server over an idle one, in MB.
 	hostileBar = 400
-	// healthBar is how long the server may take to say that it is well, in milliseconds.
+	// healthBar limits the response time of the health check, in milliseconds.
 	healthBar = 1000
-	// hostileAtOnce are the requests that are sent at once, hostileBurst those of the first attack.
+	// hostileAtOnce is the number of concurrent requests, hostileBurst of the first attack.
 	hostileAtOnce, hostileBurst = 16, 250
-	// hostileRounds are the servers that are attacked; the middle figure counts.
+	// hostileRounds is the number of attacked servers; the median counts.
 	hostileRounds = 3
 )
 
-// measureHostile sends messages that cost much more to decode than to send to every RPC of a fresh server: without a
-// token over gRPC, and with that of a reader over both ports.
+// measureHostile sends messages that are much more expensive to decode than to send to every RPC of a fresh server:
+// without a token over gRPC, and with a reader's token over both ports.
 func (b *bench) measureHostile(ctx context.Context) ([]row, error) {
 	figures := &hostileFigures{}
 	for n := range hostileRounds {
@@ -111,7 +111,7 @@ type attack struct {
 
 	mu      sync.Mutex
 	answers map[string]int
-	broken  []string // answers that say that the server failed
+	broken  []string // responses that report a failure of the server
 }
 
 func newAttack(ctx context.Context, server *child, admin string) (*attack, error) {
@@ -127,7 +127,7 @@ func newAttack(ctx context.Context, server *child, admin string) (*attack, error
 	}
 	return &attack{
 		conn: conn, http: &http.Client{Timeout: time.Minute}, base: "http://" + server.ready.HTTP, reader: response.GetValue(),
-		operations: theOperations(), answers: map[string]int{},
+		operations: allOperations(), answers: map[string]int{},
 	}, nil
 }
 
@@ -136,7 +136,7 @@ func (a *attack) close() {
 	a.http.CloseIdleConnections()
 }
 
-// run sends everything.
+// run sends all attacks.
 func (a *attack) run(ctx context.Context) error {
 	packed, err := newCompressed(unknownFields(bombBytes))
 	if err != nil {
@@ -172,7 +172,7 @@ func (a *attack) run(ctx context.Context) error {
 	return work.Wait()
 }
 
-// grpc makes one call. Only a server that is gone is an error.
+// grpc makes one call. Only an unreachable server is an error.
 func (a *attack) grpc(ctx context.Context, token, method string, message []byte, compressed bool) error {
 	if token != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
@@ -185,7 +185,7 @@ func (a *attack) grpc(ctx context.Context, token, method string, message []byte,
 	}
 	stream, err := a.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method, options...)
 	if err == nil {
-		_ = stream.SendMsg(&message) // the answer tells more
+		_ = stream.SendMsg(&message) // the response says more
 		_ = stream.CloseSend()
 		var answer []byte
 		err = stream.RecvMsg(&answer)
@@ -203,7 +203,7 @@ func (a *attack) post(ctx context.Context, t operation, body []byte) error {
 	request.Header.Set("Authorization", "Bearer "+a.reader)
 	response, err := a.http.Do(request)
 	if err != nil {
-		// A server that answers before it has read the body closes the connection, which may hide the answer.
+		// A server that answers before it has read the body closes the connection, which may hide the response.
 		a.count("HTTP closed", false, t.method, err)
 		return ctx.Err()
 	}
@@ -221,8 +221,8 @@ func (a *attack) count(answer string, broken bool, method string, err error) {
 	}
 }
 
-// watch asks for the health of the server until ctx ends and returns the longest time that an answer took. It has a
-// connection of its own.
+// watch polls the health of the server until ctx ends, on a connection of its own. It returns the slowest response
+// time.
 func (a *attack) watch(ctx context.Context) (slowest time.Duration, err error) {
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
@@ -245,7 +245,7 @@ func (a *attack) watch(ctx context.Context) (slowest time.Duration, err error) {
 	return slowest, nil
 }
 
-// add adds what the attack has seen.
+// add adds the results of the attack.
 func (a *attack) add(figures *hostileFigures) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

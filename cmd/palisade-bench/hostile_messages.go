@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// bombBytes are those of a message that gzip makes a thousand times smaller, listBytes those of a list.
+	// bombBytes is the size of a message that gzip shrinks a thousand times, listBytes the size of a list.
 	bombBytes, listBytes = 16<<20 - 1024, 6 << 20
-	// listsOfRPC bounds the lists of one RPC that are tried, listDepth where they are looked for.
+	// listsOfRPC limits the lists per RPC that are tried, listDepth their depth.
 	listsOfRPC, listDepth = 4, 4
 )
 
-// rawCodec sends bytes as they are.
+// rawCodec sends bytes unchanged.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "proto" }
@@ -38,8 +38,8 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, value any) error {
 	return nil
 }
 
-// compressed is a compressor that knows the bytes already: compressing each bomb again would keep the machine busy with
-// the attacker. The server in its own process has the real one.
+// compressed is a compressor with precomputed bytes: compressing each bomb again would load the machine with the
+// attacker. The server in its own process has the real compressor.
 type compressed struct{ bytes []byte }
 
 func newCompressed(message []byte) (compressed, error) {
@@ -56,7 +56,7 @@ func (c compressed) Compress(w io.Writer) (io.WriteCloser, error) { return &know
 
 func (compressed) Decompress(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
 
-// known ignores what it is given.
+// known ignores its input.
 type known struct {
 	out   io.Writer
 	bytes []byte
@@ -71,16 +71,16 @@ func (k *known) Close() error {
 
 // operation is one RPC.
 type operation struct {
-	method     string // as gRPC names it
-	verb, path string // over HTTP; empty where there is no body
+	method     string // gRPC method name
+	verb, path string // over HTTP; empty without a body
 	lists      []listPath
 }
 
-// listPath leads from a request to a list or map in it.
+// listPath is the path from a request to a list or map in it.
 type listPath []protoreflect.FieldDescriptor
 
-// theOperations are all RPCs of the server.
-func theOperations() []operation {
+// allOperations returns all RPCs of the server.
+func allOperations() []operation {
 	var operations []operation
 	protoregistry.GlobalFiles.RangeFiles(func(file protoreflect.FileDescriptor) bool {
 		if !strings.HasPrefix(string(file.Package()), "palisade.") && file.Package() != "grpc.health.v1" {
@@ -123,7 +123,7 @@ func newOperation(method protoreflect.MethodDescriptor) operation {
 	return t
 }
 
-// findLists finds lists and maps by breadth.
+// findLists finds lists and maps, breadth first.
 func findLists(message protoreflect.MessageDescriptor, above listPath, found []listPath) []listPath {
 	fields := message.Fields()
 	at := func(i int) listPath { return append(append(listPath{}, above...), fields.Get(i)) }
@@ -140,7 +140,7 @@ func findLists(message protoreflect.MessageDescriptor, above listPath, found []l
 	return found
 }
 
-// wire is a message with elements that are as small as they can be.
+// wire returns a message with minimal elements.
 func (p listPath) wire() []byte {
 	last := p[len(p)-1]
 	var data []byte
@@ -158,7 +158,7 @@ func (p listPath) wire() []byte {
 	return data
 }
 
-// json is the same in JSON.
+// json returns the same in JSON.
 func (p listPath) json() []byte {
 	last := p[len(p)-1]
 	element, open, end := "1,", "[", "1]"
@@ -178,7 +178,7 @@ func (p listPath) json() []byte {
 	return []byte(text)
 }
 
-// unknownFields are fields that no message has.
+// unknownFields returns fields that no message has.
 func unknownFields(size int) []byte {
 	element := protowire.AppendVarint(protowire.AppendTag(nil, protowire.MaxValidNumber, protowire.BytesType), 0)
 	return bytes.Repeat(element, size/len(element))

@@ -19,7 +19,7 @@ import (
 	"github.com/palisade/palisade/cmd/palisade-bench/identity"
 )
 
-// identityOptions are what a proof by mutation is told.
+// identityOptions are the options of the mutation test.
 type identityOptions struct {
 	seed    uint64
 	reports string
@@ -33,21 +33,21 @@ func newIdentityCommand() *cobra.Command {
 	var o identityOptions
 	command := &cobra.Command{
 		Use:   "identity",
-		Short: "Prove by mutation that findings keep their identity",
-		Long: `Takes real reports and the code under them, decides on a random half of their findings on a real server (SQLite, loopback),
-edits the code in ways whose effect on every line is known, uploads what the scanner says then, and compares what the
-server made of it with the truth:
+		Short: "Test by mutation that findings keep their identity",
+		Long: `Uploads real reports to a real server (SQLite, loopback) and triages a random half of the findings. Then edits the
+scanned code with known effects on every line, uploads the scanner's new report, and compares the findings of the server
+with the truth:
 
-  decisions kept  of those on problems that the edit touched: the same finding stands for the same problem, decision and all
-  wrong merges    findings that stand for another problem than before
-  wrong closes    problems that are in the code, while no open finding stands for them
-  wrong reopens   findings that ask for attention again although nothing of their own came back
-  shown as new    problems for which another finding stands now
-  not closed      findings that are open without a problem
+  decisions kept  share of touched and triaged problems that still have the same finding with its decision
+  wrong merges    findings that are matched to a different problem
+  wrong closes    problems in the code without an open finding
+  wrong reopens   findings that were reopened although their own problem did not come back
+  shown as new    problems that have a different finding now
+  not closed      open findings without a problem
 
-"scanned": the scanner ran over the edited code; "carried": its old report was carried along the lines. The exit status is
-0, 1 when a bar was missed, or 2 when nothing can be said. Go modules and scanners come through the go command; what
-scanners said is kept in the cache directory.`,
+"scanned": the scanner ran on the edited code; "carried": its old report was carried along the lines. Exit status: 0
+success, 1 a bar was missed, 2 the measurement failed. The go command fetches Go modules and scanners; reports of
+scanners are kept in the cache directory.`,
 		Example: `  palisade-bench identity
   palisade-bench identity --edit 'file moved' --source gosec --seed 7 --faults`,
 		Args: cobra.NoArgs,
@@ -56,16 +56,16 @@ scanners said is kept in the cache directory.`,
 		},
 	}
 	flags := command.Flags()
-	flags.Uint64Var(&o.seed, "seed", 1, "what random choices follow from")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of the random choices")
 	flags.StringVar(&o.reports, "reports", filepath.Join("services", "scans", "testdata"), "directory of the recorded reports")
-	flags.StringVar(&o.cache, "cache", "", "directory for scanners and what they said; empty means palisade-bench in the user's cache directory")
-	flags.StringVar(&o.edit, "edit", "", "only edits whose name holds this")
-	flags.StringVar(&o.source, "source", "", "only sources whose name holds this")
-	flags.BoolVar(&o.faults, "faults", false, "tell on stderr of each problem that went wrong")
+	flags.StringVar(&o.cache, "cache", "", "cache directory for scanners and their reports; default: palisade-bench in the user's cache directory")
+	flags.StringVar(&o.edit, "edit", "", "only edits with this text in their name")
+	flags.StringVar(&o.source, "source", "", "only sources with this text in their name")
+	flags.BoolVar(&o.faults, "faults", false, "print each faulty problem to stderr")
 	return command
 }
 
-// runIdentity prints the table; it returns errMiss when a bar does not hold.
+// runIdentity prints the table. It returns errMiss if a limit is exceeded.
 func runIdentity(ctx context.Context, o identityOptions, stdout, stderr io.Writer) (err error) {
 	if o.cache == "" {
 		dir, err := os.UserCacheDir()
@@ -92,7 +92,7 @@ func runIdentity(ctx context.Context, o identityOptions, stdout, stderr io.Write
 		return err
 	}
 	if len(outcomes) == 0 {
-		return errors.New("--edit and --source choose nothing")
+		return errors.New("--edit and --source match nothing")
 	}
 	_, _ = fmt.Fprintf(stdout, "seed %d; %s; scanners ran %d times; %s\n\n", o.seed, machine(), scanners.Runs(), elapsed(began))
 	ok, err := identity.WriteTable(stdout, outcomes)
@@ -102,7 +102,7 @@ func runIdentity(ctx context.Context, o identityOptions, stdout, stderr io.Write
 	return err
 }
 
-// measure runs every chosen edit of every chosen source, each in a project of its own.
+// measure runs every selected edit of every selected source, each in its own project.
 func (o identityOptions) measure(
 	ctx context.Context, sources []*identity.Source, stderr io.Writer, progress func(string, ...any),
 ) (outcomes []identity.Outcome, err error) {
@@ -132,7 +132,7 @@ func (o identityOptions) measure(
 	return outcomes, nil
 }
 
-// one runs an edit of a source.
+// one runs one edit of one source.
 func (o identityOptions) one(
 	ctx context.Context, edit identity.Edit, source *identity.Source, server *identityServer, stderr io.Writer,
 ) (outcome identity.Outcome, err error) {
@@ -180,9 +180,9 @@ func (s *identityServer) stop() error {
 	return errors.Join(s.child.stop(), os.RemoveAll(s.dir))
 }
 
-// seedOf makes the choices of one edit and source independent of which others are chosen.
+// seedOf makes the random choices of one edit and source independent of the selection of others.
 func seedOf(name string) uint64 {
 	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(name)) // a hash takes everything
+	_, _ = hash.Write([]byte(name)) // a hash never fails
 	return hash.Sum64()
 }

@@ -9,30 +9,30 @@ import (
 )
 
 const (
-	// importResults are the findings of an import that others read beside.
+	// importResults is the number of findings in an import that runs beside readers.
 	importResults = 100_000
-	// readers ask for a page readsPerSecond times a second each.
+	// readers is the number of clients that each request readsPerSecond pages per second.
 	readers, readsPerSecond = 4, 50
-	// decisionsPerSecond are those of one client of another deployment.
+	// decisionsPerSecond is the rate of one client in another deployment.
 	decisionsPerSecond = 10
-	// idleVisits is how long others are measured without an import.
+	// idleVisits is the duration of the measurement without an import.
 	idleVisits = 4 * time.Second
-	// importRounds are enough: each brings importResults.
+	// importRounds is small: each round adds importResults findings.
 	importRounds = 3
 )
 
-// The bars of large imports.
+// Limits of large imports.
 const (
 	readP50Bar  = 1.6
 	readP99Bar  = 10
 	readErrsBar = 0
 )
 
-// beside is what those waited who did something else while a report was imported, or while none was.
+// beside has the waiting times of other clients during an import, or without one.
 type beside struct{ pages, decisions waits }
 
-// measureImport reads pages and decides while 100,000 findings are imported, and then imports the largest report that
-// the server takes.
+// measureImport reads pages and triages during an import of 100,000 findings, and then imports the largest report that
+// the server accepts.
 func (b *bench) measureImport(ctx context.Context) ([]row, error) {
 	if err := b.dropPlain(ctx); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (b *bench) measureImport(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Bulk triage has left rows behind that the database itself would clear away within minutes.
+	// Bulk triage leaves dead rows, which the database itself would remove within minutes.
 	if err := b.db.settle(ctx); err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (b *bench) importRound(ctx context.Context, round int, n *neighbour, idle, 
 	return err
 }
 
-// standBy lets readers of the same deployment and one who decides in another one ask until during ends.
+// standBy runs readers of the same deployment and a triaging client of another one until during ends.
 func (b *bench) standBy(ctx, during context.Context, n *neighbour, into *beside) error {
 	var group errgroup.Group
 	group.Go(func() error { return b.visitWhile(ctx, during, pageReaders(b.own()), &into.pages) })
@@ -101,7 +101,7 @@ func (b *bench) standBy(ctx, during context.Context, n *neighbour, into *beside)
 	return group.Wait()
 }
 
-// noImport is what those beside an import are compared with.
+// noImport is the baseline of the clients beside an import.
 const noImport = "idle"
 
 func (b *bench) readRows(idle, busy *waits, took sample) []row {
@@ -117,7 +117,7 @@ func (b *bench) readRows(idle, busy *waits, took sample) []row {
 	}
 }
 
-// decisionRows have no bars: on SQLite all that write take turns, so a decision may wait for what the import writes.
+// decisionRows have no limits: on SQLite all writers take turns, so a decision may wait for the import.
 func decisionRows(idle, busy *waits) []row {
 	beside := func(what string, idle, busy sample, more string) row {
 		return row{what: "triage during an import: " + what, value: busy, unit: millis, ratio: busy.over(idle), base: noImport, note: "idle: " + spread(idle, millis) + more}

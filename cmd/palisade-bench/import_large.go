@@ -12,17 +12,16 @@ import (
 )
 
 const (
-	// largeIdle is how long readers are measured before the largest import, once they have warmed the server up for
-	// warmUp.
+	// largeIdle is the duration of the measurement before the largest import, after warming up for warmUp.
 	largeIdle, warmUp = 10 * time.Second, 2 * time.Second
 
-	peakBar        = 300 // megabytes of the server that imports the largest report
-	neighbourP95   = 1.2 // what an upload of one tenant may cost another one
+	peakBar        = 300 // megabytes of the server during the import of the largest report
+	neighbourP95   = 1.2 // effect of an upload on another tenant
 	largeSeed      = 1 << 23
-	largeMostSpare = 4096 // bytes of the end of a report, and of its last result
+	largeMostSpare = 4096 // maximum bytes of the end of a report and its last result
 )
 
-// measureLarge imports one report of largeBytes into a server that has just started, while another deployment reads.
+// measureLarge imports one report of largeBytes into a freshly started server, while another deployment reads.
 func (b *bench) measureLarge(ctx context.Context, n *neighbour) (_ []row, err error) {
 	b.progress("write a report of %d MB", b.largeBytes>>20)
 	file := filepath.Join(b.dir, "large.sarif")
@@ -69,8 +68,8 @@ func (b *bench) measureLarge(ctx context.Context, n *neighbour) (_ []row, err er
 	}}, neighbourRows(size, n, &idle, &busy)...), nil
 }
 
-// writeLarge makes the report beforehand and returns its results: making it while it is sent would take processor time
-// from the server and its readers, which those who upload spend on machines of their own.
+// writeLarge writes the report beforehand and returns its number of results. Generating it during the upload would take
+// CPU time from the server and its readers; real uploads come from other machines.
 func writeLarge(name string, size int64) (results int, err error) {
 	file, err := os.Create(name)
 	if err != nil {
@@ -78,18 +77,18 @@ func writeLarge(name string, size int64) (results int, err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	results, err = writeReport(file, "benchscan", largeSeed, func(_ int, written int64) bool { return written < size-largeMostSpare })
-	// Or the disk would still be busy with it while the server needs it.
+	// Otherwise the disk would still be busy with it during the measurement.
 	return results, errors.Join(err, file.Sync())
 }
 
-// importLarge sends the report while readers of the neighbour ask for pages.
+// importLarge uploads the report while readers of the neighbour request pages.
 func (b *bench) importLarge(ctx context.Context, name string, results int, n *neighbour, busy *waits) (took time.Duration, err error) {
 	b.progress("import a report of %d MB", b.largeBytes>>20)
 	file, err := os.Open(name)
 	if err != nil {
 		return 0, err
 	}
-	defer file.Close() // the client has closed it, unless it could not begin
+	defer file.Close() // the client has closed it, unless it could not start
 	importing, done := context.WithCancel(ctx)
 	defer done()
 	var group errgroup.Group
@@ -97,7 +96,7 @@ func (b *bench) importLarge(ctx context.Context, name string, results int, n *ne
 	began := time.Now()
 	answer, err := b.client.uploadFrom(ctx, "bench/large", "main", "", file)
 	took = time.Since(began)
-	err = errors.Join(err, b.db.moved(ctx)) // which readers may feel, too
+	err = errors.Join(err, b.db.moved(ctx)) // readers may notice the checkpoint, too
 	done()
 	if err := errors.Join(err, group.Wait()); err != nil {
 		return 0, err

@@ -11,29 +11,29 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// meter tells the CPU time that a server has used since it began.
+// meter reports the CPU time of a server since its start.
 type meter interface {
 	cpu() (time.Duration, error)
 }
 
-// target is a server and a way to ask it, measured in rounds that take turns with those of other targets.
+// target is a server and a request, measured in rounds that alternate with other targets.
 type target struct {
 	what    string
 	server  meter
-	workers int                             // requests under way at any time
+	workers int                             // concurrent requests
 	least   int                             // requests in a round; 0 means minRequests
-	before  func(ctx context.Context) error // of each round, not measured; may be nil
+	before  func(ctx context.Context) error // before each round, not measured; may be nil
 	do      func(ctx context.Context) error
 
 	requests int    // in one round
 	cpu      sample // microseconds of the server per request
-	p50, p99 sample // microseconds that a client waited
+	p50, p99 sample // microseconds of latency
 }
 
-// minRequests make a round's 99th percentile mean something.
+// minRequests is enough for a meaningful 99th percentile of a round.
 const minRequests = 200
 
-// calibrate warms the server up and finds how many requests make it spend the CPU time of one round.
+// calibrate warms up the server and determines the number of requests that take the CPU time of one round.
 func (t *target) calibrate(ctx context.Context, budget time.Duration) error {
 	for n := min(20, cmp.Or(t.least, minRequests)); ; n *= 4 {
 		if err := t.begin(ctx); err != nil {
@@ -77,7 +77,7 @@ func (t *target) begin(ctx context.Context) error {
 	return nil
 }
 
-// run sends n requests and returns how long each took, and what they cost the server.
+// run sends n requests and returns their latencies and the server's CPU time.
 func (t *target) run(ctx context.Context, n int) (waited []time.Duration, cpu time.Duration, err error) {
 	before, err := t.server.cpu()
 	if err != nil {
@@ -118,7 +118,7 @@ func takeTurns(ctx context.Context, rounds int, targets []*target, progress func
 	return nil
 }
 
-// row makes a line of the table.
+// row returns a row of the table.
 func (t *target) row() row {
 	return row{
 		what: t.what, value: t.cpu, unit: cpuMicros,
@@ -126,17 +126,17 @@ func (t *target) row() row {
 	}
 }
 
-// against adds what the line is compared with.
+// against adds the baseline of the row.
 func (r row) against(base *target, name string, b *bar) row {
 	r.ratio, r.base, r.bar = r.value.over(base.cpu), name, b
 	return r
 }
 
-// tail is how much longer the slowest hundredth waits than the median.
+// tail is the ratio of the 99th percentile to the median.
 func (t *target) tail() sample { return t.p99.over(t.p50) }
 
-// cost is what one request costs: CPU of the server on SQLite. On PostgreSQL, whose processes do most of the work and
-// are not counted, it is the median time that one client waits. Both are microseconds.
+// cost measures one request in microseconds: on SQLite the CPU time of the server; on PostgreSQL, where other processes
+// do most of the work, the median latency of one client.
 func (b *bench) cost(ctx context.Context, server meter, requests int, do func(ctx context.Context, i int) error) (float64, error) {
 	before, err := server.cpu()
 	if err != nil {
@@ -157,7 +157,7 @@ func (b *bench) cost(ctx context.Context, server meter, requests int, do func(ct
 	return micros(after-before) / float64(requests), err
 }
 
-// costUnit writes what cost measures.
+// costUnit formats the result of cost.
 func (b *bench) costUnit() func(float64) string {
 	if b.db.postgres() {
 		return waitedMicros

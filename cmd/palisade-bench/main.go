@@ -17,11 +17,11 @@ import (
 // Exit statuses.
 const (
 	exitOK    = 0
-	exitMiss  = 1 // a ratio is worse than its bar
-	exitError = 2 // nothing can be said about the ratios
+	exitMiss  = 1 // a ratio exceeds its limit
+	exitError = 2 // the ratios could not be measured
 )
 
-// errMiss ends a run whose table has been printed.
+// errMiss ends a run after its table was printed: a limit was exceeded.
 var errMiss = errors.New("a bar was missed")
 
 func main() {
@@ -40,23 +40,23 @@ func main() {
 	}
 }
 
-// minFindings fill a page after the filter, and a deep one.
+// minFindings is enough for a full page after the filter, and a deep one.
 const (
 	minFindings = 5000
 	minGrowth   = 2000
 )
 
-// options are what a run is told.
+// options are the options of a run.
 type options struct {
 	only     []string
 	findings int
 	growth   []int
 	results  int
-	// largeBytes is the size of the largest report that is imported.
+	// largeBytes is the size of the largest imported report.
 	largeBytes   int64
 	dependencies int
 	listRequests int
-	// reportFindings are in a store of their own.
+	// reportFindings is the size of the separate store for reports.
 	reportFindings int
 	rounds         int
 	cpu            time.Duration
@@ -68,41 +68,41 @@ func newCommand() *cobra.Command {
 	var o options
 	root := &cobra.Command{
 		Use:   "palisade-bench",
-		Short: "Measure the hot paths of Palisade against the least that they can cost",
-		Long: `Starts a server on free loopback ports with an empty database in a temporary directory, uploads findings into it,
-and measures, in turns with what each is compared to:
+		Short: "Measure the hot paths of Palisade against minimal baselines",
+		Long: `Starts a server on free loopback ports with an empty database in a temporary directory, uploads findings, and
+measures the following parts in turns with their baselines:
 
-  growth    on the way to the full store: a page, a deep page, an upload and a decision at each of the sizes of --growth,
-            and the power of the size that fits them
+  growth    while the store is filled: a page, a deep page, an upload and a triage decision at each size in --growth, and
+            the exponent that fits them
   size      start to ready, memory of an idle server, bytes on disk
   pages     100 and 3,000 findings, filtered by status and severity, over HTTP and gRPC with authentication and access rule:
-            CPU of the server per request, against a net/http handler that writes the same bytes from memory, and against
-            the plain reader, a small program that reads the finished bytes of each finding from the same database
-  deep      page 5,000 at the end of a walk against the first pages of the same walk, jumps to deep pages against the same
-            skip by hand, a crawl during imports
+            CPU time of the server per request, against a net/http handler that writes the same bytes from memory, and
+            against the plain reader, a small program that reads the encoded findings from the same database
+  deep      page 5,000 at the end of a listing session against the first pages of the same session, jumps to deep pages
+            against an OFFSET, a full listing during imports
   filters   the documented lists and filters, alone and in pairs: 95th percentile of each
-  skewed    random filters of as many findings in a store of their own (SQLite), where some values have many findings and
-            most have few: 95th percentile of all requests
+  skewed    random filters over a separate store of the same size (SQLite) with skewed values: 95th percentile of all
+            requests
   dependencies   the lists of a million dependencies with their documented filters: 95th percentile of each
-  uploads   new findings, and the same report again: rows a second, against a prepared multi-row INSERT of the same rows
-  triage    decisions one by one, by 1 and 16 clients, and about 100,000 findings at once, against SQL by hand
-  import    readers, and decisions in another deployment, beside an import of 100,000 findings; memory while a report of
-            1 GiB is imported, and readers of another deployment beside that; each against the same on an idle server
-  neighbours   with one deployment at full load in each queue: list, triage, upload, notification and workflow of another one,
-            against an idle server (a small store of its own)
-  reports   over a million findings in a store of their own (SQLite): the first one, which reads them all, later ones,
-            and one after an upload; these bars are times, not ratios
+  uploads   new findings, and the same report again: rows per second, against a prepared multi-row INSERT of the same rows
+  triage    single decisions by 1 and 16 clients, and 100,000 findings in bulk, against handwritten SQL
+  import    readers, and triage in another deployment, during an import of 100,000 findings; memory during the import of a
+            report of 1 GiB, and readers of another deployment; each against an idle server
+  neighbours   one deployment at full load in each queue: list, triage, upload, notification and workflow of another one,
+            against an idle server (a separate small store)
+  reports   over a million findings in a separate store (SQLite): the first report, which reads all findings, later ones,
+            and one after an upload; the bars are times, not ratios
 
-Each table on stdout gives the median of the rounds and the range, the ratio, and the bar where there is one. Progress is
-on stderr. The exit status is 0, 1 when a bar was missed, or 2 when the measurement failed. Nothing is left behind.
+Each table on stdout has the median and the range of the rounds, the ratio, and the bar (the limit of the ratio or value), if any. Progress is
+printed to stderr. Exit status: 0 success, 1 a bar was missed, 2 the measurement failed. Temporary files are removed.
 
-Compare ratios of one run only: microseconds of different machines, or of different hours, say little. A full run needs
-about 8 GB in the temporary directory (TMPDIR).`,
+Compare only ratios within one run: absolute times depend on the machine and its load. A full run needs about 8 GB in the
+temporary directory (TMPDIR).`,
 		Example: `  palisade-bench                                   # everything over a million findings, 15 to 35 minutes
-  palisade-bench --findings 50000 --rounds 3 --large-bytes 50000000 --dependencies 50000 --report-findings 50000   # a quick look
+  palisade-bench --findings 50000 --rounds 3 --large-bytes 50000000 --dependencies 50000 --report-findings 50000   # a quick run
   palisade-bench --only pages,deep                 # some parts
   palisade-bench --findings 5000000 --growth 10000,100000,1000000 --only growth   # five million
-  palisade-bench --database postgres://me@127.0.0.1/postgres   # in a database of its own on that server
+  palisade-bench --database postgres://me@127.0.0.1/postgres   # in a new database on that server
   palisade-bench peers`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
@@ -117,23 +117,23 @@ about 8 GB in the temporary directory (TMPDIR).`,
 	flags := root.Flags()
 	flags.StringSliceVar(&o.only, "only", nil, "parts to run: "+strings.Join(partNames(), ",")+" (default all)")
 	flags.IntVar(&o.findings, "findings", 1_000_000, "findings in the store before anything is measured")
-	flags.IntSliceVar(&o.growth, "growth", []int{10_000, 100_000}, "sizes of the store at which growth is measured, beside --findings")
+	flags.IntSliceVar(&o.growth, "growth", []int{10_000, 100_000}, "sizes of the store to measure growth at, in addition to --findings")
 	flags.IntVar(&o.results, "results", 10_000, "results in an uploaded report")
-	flags.Int64Var(&o.largeBytes, "large-bytes", 1<<30, "size of the largest report that is imported, in bytes; 0 leaves it out")
-	flags.IntVar(&o.dependencies, "dependencies", 1_000_000, "dependencies in the store for the lists of them; 0 leaves them out")
-	flags.IntVar(&o.listRequests, "list-requests", 20, "requests of each list")
-	flags.IntVar(&o.reportFindings, "report-findings", 1_000_000, "findings in the store for reports; 0 leaves them out")
-	flags.IntVar(&o.rounds, "rounds", 5, "rounds of everything; the table gives their median")
-	flags.DurationVar(&o.cpu, "cpu", time.Second, "CPU time that a server spends in one round")
-	flags.StringVar(&o.database, "database", "", "postgres:// URL of a server on which a database may be made (and is dropped at the end); empty means SQLite")
-	flags.StringVar(&o.profiles, "profiles", "", "directory for CPU profiles of page and upload, for go tool pprof")
+	flags.Int64Var(&o.largeBytes, "large-bytes", 1<<30, "size of the largest imported report, in bytes; 0 skips it")
+	flags.IntVar(&o.dependencies, "dependencies", 1_000_000, "dependencies in the store; 0 skips their lists")
+	flags.IntVar(&o.listRequests, "list-requests", 20, "requests per list")
+	flags.IntVar(&o.reportFindings, "report-findings", 1_000_000, "findings in the store for reports; 0 skips reports")
+	flags.IntVar(&o.rounds, "rounds", 5, "rounds of each measurement; the table has their median")
+	flags.DurationVar(&o.cpu, "cpu", time.Second, "CPU time of a server per round")
+	flags.StringVar(&o.database, "database", "", "postgres:// URL of a server where a database may be created (it is dropped at the end); default: SQLite")
+	flags.StringVar(&o.profiles, "profiles", "", "directory for profiles of pages and uploads, for go tool pprof")
 	root.AddCommand(newIdentityCommand(), newPeersCommand())
 	root.AddCommand(newChildCommands()...)
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
 }
 
-// check refuses what cannot be measured.
+// check rejects options that cannot be measured.
 func (o options) check() error {
 	switch {
 	case o.findings < minFindings:

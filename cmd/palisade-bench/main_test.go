@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestMain lets the test program play the children, as the program itself does.
+// TestMain lets the test binary run the child roles, like the program itself.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Getenv(childEnv) != "" {
 		main()
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// small is a run that shows that everything works, and measures nothing worth knowing.
+// small is a run that checks that everything works; its figures mean nothing.
 var small = options{
 	findings: minFindings, growth: []int{minGrowth}, results: 300, largeBytes: 1 << 20, dependencies: 2000, listRequests: 2, reportFindings: 2000, rounds: 1, cpu: 5 * time.Millisecond,
 }
@@ -39,7 +39,7 @@ func TestRun(t *testing.T) {
 			o := small
 			o.database, o.profiles = database, t.TempDir()
 			wanted := []string{"list of 100 beside lists without end: p95", "one-step workflow beside analyses by a slow model: p95"}
-			if name == "postgres" { // once is enough for what has servers of its own
+			if name == "postgres" { // once is enough for parts with servers of their own
 				o.only, wanted = slices.DeleteFunc(partNames(), func(part string) bool { return part == partNeighbours || part == partHostile }), nil
 			}
 			var table bytes.Buffer

@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// neighbourFindings are those of the second deployment, unless the first has fewer.
+	// neighbourFindings is the size of the second deployment, unless the first is smaller.
 	neighbourFindings = 100_000
-	// neighbourDecisions are the findings that are decided about, again and again.
+	// neighbourDecisions is the number of findings that are triaged repeatedly.
 	neighbourDecisions = 2000
-	// administrator is the user whom the first start of a server creates.
+	// administrator is the user that the first start of a server creates.
 	administrator = "admin@localhost"
 )
 
-// neighbour is a second deployment on the same server, with findings of its own: what one tenant does is not to be felt
-// by another one.
+// neighbour is a second deployment on the same server, with its own findings: one tenant must not notice the load of
+// another.
 type neighbour struct {
 	tenant
 	findings int
-	ids      []int64 // to be decided about
+	ids      []int64 // findings to triage
 	decided  int
 }
 
-// settleNeighbour makes the second deployment and fills it as the first one was filled. Deployments are made by people,
-// not by tokens, so this asks the store for both, as an operator does with palisade jwt and palisade token.
+// settleNeighbour creates the second deployment and fills it like the first one. Deployments are created by users, not
+// by tokens, so it gets a JWT and a token from the store, like an operator with palisade jwt and palisade token.
 func (b *bench) settleNeighbour(ctx context.Context) (*neighbour, error) {
 	cfg := config.Default()
 	cfg.Data, cfg.Database = b.settings.Data, b.settings.Database
@@ -64,7 +64,7 @@ func (b *bench) settleNeighbour(ctx context.Context) (*neighbour, error) {
 	return n, err
 }
 
-// createDeployment asks for a deployment in the name of a person.
+// createDeployment creates a deployment as a user.
 func createDeployment(ctx context.Context, server *child, person, name string) (id int64, slug string, err error) {
 	c := newClient(server.ready.HTTP, person, 1)
 	defer c.close()
@@ -81,7 +81,7 @@ func createDeployment(ctx context.Context, server *child, person, name string) (
 	return id, answer.Deployment.Slug, err
 }
 
-// decide triages one finding: the next one, and when all had their turn, the first again, with another state.
+// decide triages one finding: the next one, and after all of them the first again, with another state.
 func (n *neighbour) decide(ctx context.Context, c *client) error {
 	states := []string{"reviewing", "fixing"}
 	i, state := n.decided%len(n.ids), states[n.decided/len(n.ids)%len(states)]

@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// neighboursFindings is how many findings each of the two deployments has before the measurement, at most half of
-	// --findings.
+	// neighboursFindings is the number of findings in each of the two deployments before the measurement, at most half
+	// of --findings.
 	neighboursFindings = 5000
-	// neighboursRounds are enough: each measures the neighbour alone for neighboursIdle and beside a load for
+	// neighboursRounds is small: each round measures the neighbour alone for neighboursIdle and beside a load for
 	// neighboursBusy, both times --cpu.
 	neighboursRounds               = 3
 	neighboursIdle, neighboursBusy = 6, 12
-	// loadLead is how long a load runs before the neighbour is measured, times --cpu: its queue is full by then.
+	// loadLead is the time that a load runs before the measurement, times --cpu: its queue is full by then.
 	loadLead = 5
 )
 
-// The bars of fairness: what a request may take beside a hostile tenant, against an idle server, and how soon a job
-// must be done.
+// Limits of fairness: the latency of a request beside a hostile tenant relative to an idle server, and the maximum time
+// of a job.
 const (
 	fairRequests = 2
 	fairJobs     = 2000 // milliseconds
 )
 
-// fairness is a server of its own with two deployments: one floods a queue, the other one is measured.
+// fairness is a server with two deployments: one floods a queue, the other one is measured.
 type fairness struct {
 	*bench
 	server    *child
@@ -41,13 +41,13 @@ type fairness struct {
 	data      string
 }
 
-// account is a tenant with the number of its deployment, which some paths want.
+// account is a tenant and the id of its deployment, which some paths need.
 type account struct {
 	tenant
 	id int64
 }
 
-// measureNeighbours floods one queue after the other in the name of one deployment and measures another one meanwhile.
+// measureNeighbours floods one queue after the other in one deployment, and measures another one.
 func (b *bench) measureNeighbours(ctx context.Context) (rows []row, err error) {
 	for _, l := range theLoads() {
 		beside := &comparison{}
@@ -62,8 +62,8 @@ func (b *bench) measureNeighbours(ctx context.Context) (rows []row, err error) {
 	return rows, nil
 }
 
-// fairnessRound measures the neighbour alone and then beside a load, on a server of its own: what the load leaves in
-// the queues would be there in the next round.
+// fairnessRound measures the neighbour alone and then beside a load, on a new server: the next round must not find jobs
+// of this one in the queues.
 func (b *bench) fairnessRound(ctx context.Context, l load, into *comparison) (err error) {
 	f, err := b.startFairness(ctx)
 	if err != nil {
@@ -111,7 +111,7 @@ func (b *bench) startFairness(ctx context.Context) (_ *fairness, err error) {
 	return f, nil
 }
 
-// open finds the first deployment and makes the second one.
+// open looks up the first deployment and creates the second one.
 func (f *fairness) open(ctx context.Context, cfg config.Config) error {
 	person, err := services.MintJWT(ctx, cfg, administrator, time.Hour)
 	if err != nil {
@@ -145,7 +145,7 @@ func (f *fairness) fill(ctx context.Context) error {
 	return f.rule(ctx, f.neighbour, "neighbour", pathNeighbour)
 }
 
-// beside measures the neighbour while a load runs.
+// beside measures the neighbour during a load.
 func (f *fairness) beside(ctx context.Context, l load) (*probes, error) {
 	loading, done := context.WithCancel(ctx)
 	defer done()
@@ -165,6 +165,6 @@ func (f *fairness) beside(ctx context.Context, l load) (*probes, error) {
 }
 
 func (f *fairness) close() error {
-	f.hosts.release() // or a message that waits for an answer keeps the server from stopping
+	f.hosts.release() // otherwise a message that waits for an answer keeps the server from stopping
 	return errors.Join(f.server.stop(), f.hosts.close(), os.RemoveAll(f.data))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// rule makes a notification rule of a deployment.
+// rule creates a notification rule in a deployment.
 func (f *fairness) rule(ctx context.Context, who account, name, path string) error {
 	c := who.client(f.server, 1)
 	defer c.close()
@@ -19,7 +19,7 @@ func (f *fairness) rule(ctx context.Context, who account, name, path string) err
 	}}, nil)
 }
 
-// publish gives a deployment its workflows.
+// publish publishes the workflows of a deployment.
 func (f *fairness) publish(ctx context.Context, who account) error {
 	c := who.client(f.server, 1)
 	defer c.close()
@@ -69,14 +69,14 @@ func (f *fairness) trigger(ctx context.Context, c *client, who account, workflow
 	return answer.Summary.JobID, err
 }
 
-// state is how far a run is.
+// state returns the state of a run.
 func (f *fairness) state(ctx context.Context, c *client, who account, job string) (string, error) {
 	var answer struct{ Metadata struct{ Status string } }
 	err := c.call(ctx, http.MethodGet, who.jobs("/id/"+job+"/overview"), nil, &answer)
 	return answer.Metadata.Status, err
 }
 
-// openFindings returns the ids of the newest findings that are open.
+// openFindings returns the ids of the newest open findings.
 func (c *client) openFindings(ctx context.Context, most int) (ids []int64, err error) {
 	var answer struct {
 		Findings []struct {
@@ -92,7 +92,7 @@ func (c *client) openFindings(ctx context.Context, most int) (ids []int64, err e
 	return ids, nil
 }
 
-// scan reports results by the protocol of semgrep ci. It does not wait until the server has stored them.
+// scan uploads results with the protocol of semgrep ci. It does not wait until the server has stored them.
 func (c *client) scan(ctx context.Context, project string, results, number int) error {
 	var opened struct{ Info struct{ ID int64 } }
 	err := c.call(ctx, http.MethodPost, "/api/cli/scans", object{

@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// The paths of the receivers.
+// Paths of the receivers.
 const (
 	pathNeighbour = "/neighbour"
-	pathSlow      = "/slow/" // and a name
+	pathSlow      = "/slow/" // followed by a name
 )
 
-// slowAnswer is how long a slow receiver and the model take: longer than a sender waits for the first, and than
-// anything is measured for the second.
+// slowAnswer is the response time of a slow receiver and of the model: longer than a sender's timeout, and longer than
+// any measurement.
 const slowAnswer = time.Minute
 
-// quietTime is how long no message comes when there is none.
+// quietTime is the time without a message after which there are no more.
 const quietTime = 500 * time.Millisecond
 
-// hosts are what the server calls: receivers of notifications and a model.
+// hosts are the servers that Palisade calls: receivers of notifications and a model.
 type hosts struct {
 	base     string
 	stop     func() error
-	messages chan struct{} // of the neighbour
+	messages chan struct{} // messages to the neighbour
 	released chan struct{}
 	once     sync.Once
-	drop     func() error // the database that came with them
+	drop     func() error // their database
 }
 
 func startHosts(ctx context.Context) (*hosts, error) {
@@ -46,7 +46,7 @@ func startHosts(ctx context.Context) (*hosts, error) {
 	return h, err
 }
 
-// stall says nothing for a long time.
+// stall does not answer for a long time.
 func (h *hosts) stall(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -55,7 +55,7 @@ func (h *hosts) stall(ctx context.Context) {
 	}
 }
 
-// release lets all who wait have their answers.
+// release lets all stalled requests return.
 func (h *hosts) release() { h.once.Do(func() { close(h.released) }) }
 
 func (h *hosts) close() error {
@@ -63,7 +63,7 @@ func (h *hosts) close() error {
 	return errors.Join(h.stop(), h.drop())
 }
 
-// quiet waits until no message has come for quietTime: earlier uploads cause messages, too.
+// quiet waits until no message has arrived for quietTime, because earlier uploads cause messages, too.
 func (h *hosts) quiet(ctx context.Context) {
 	for {
 		select {

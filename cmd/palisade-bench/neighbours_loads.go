@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// load is what the hostile deployment does to one queue until the context ends.
+// load floods one queue as the hostile deployment, until the context ends.
 type load struct {
 	what string
 	run  func(f *fairness, ctx context.Context) error
@@ -28,30 +28,31 @@ func theLoads() []load {
 }
 
 const (
-	// listers ask for pages of listSize findings, each again as soon as it has its answer.
+	// listers is the number of clients that request pages of listSize findings, without a pause.
 	listers, listSize = 64, 3000
-	// uploaders send reports of uploadResults new findings, one after the other.
+	// uploaders is the number of clients that upload reports of uploadResults new findings, without a pause.
 	uploaders, uploadResults = 8, 1000
-	// slowRules is the number of rules of the hostile deployment, slowScans the number of scans that each rule announces.
+	// slowRules is the number of rules in the hostile deployment, slowScans the number of scans that each rule
+	// announces.
 	slowRules, slowScans = 30, 40
-	// scannedResults are the results of each scan.
+	// scannedResults is the number of results per scan.
 	scannedResults = 300
-	// analysed are the findings of one order of analyses.
+	// analysed is the number of findings per task.
 	analysed = 1000
-	// nestedItems are the branches of each of two nested forks, nestedRuns the runs of them.
+	// nestedItems is the number of branches in each of two nested forks, nestedRuns the number of runs.
 	nestedItems, nestedRuns = 200, 3
-	// refusedPause is how long a client waits that was refused: a hostile one waits little.
+	// refusedPause is the pause of a refused client: a hostile client waits only briefly.
 	refusedPause = 50 * time.Millisecond
 )
 
-// The workflows.
+// Workflow definitions.
 const (
 	workflowOneStep = "one-step"
 	workflowNested  = "nested"
 )
 
-// flood lets clients of the hostile deployment repeat what they do until the context ends. They go on when the server
-// holds them back.
+// flood runs clients of the hostile deployment in a loop until the context ends. They continue when the server refuses
+// them.
 func (f *fairness) flood(ctx context.Context, clients int, do func(ctx context.Context, c *client, n, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for n := range clients {
@@ -72,14 +73,14 @@ func (f *fairness) flood(ctx context.Context, clients int, do func(ctx context.C
 	return group.Wait()
 }
 
-// floodLists asks for large pages as fast as it is let. Each list is another one, which no cache knows.
+// floodLists requests large pages as fast as possible. Each list is a new one, so that no cache helps.
 func (f *fairness) floodLists(ctx context.Context) error {
 	return f.flood(ctx, listers, func(ctx context.Context, c *client, n, i int) error {
 		return c.get(c.findingsPath(pageQuery{Status: "open", Size: listSize, Since: 1 + n<<20 + i}), "", 0)(ctx)
 	})
 }
 
-// floodUploads uploads as fast as it is let.
+// floodUploads uploads as fast as possible.
 func (f *fairness) floodUploads(ctx context.Context) error {
 	return f.flood(ctx, uploaders, func(ctx context.Context, c *client, n, i int) error {
 		report, err := makeReport(uint64(1<<40+n<<20+i), uploadResults)
@@ -90,17 +91,17 @@ func (f *fairness) floodUploads(ctx context.Context) error {
 	})
 }
 
-// floodScans sends what scanners send, as fast as it is let.
+// floodScans sends scanner results as fast as possible.
 func (f *fairness) floodScans(ctx context.Context) error {
 	return f.flood(ctx, uploaders, func(ctx context.Context, c *client, n, i int) error {
 		return c.scan(ctx, fmt.Sprintf("bench/scanned-%d", n), scannedResults, i)
 	})
 }
 
-// refused says that the server held a client back, which is what it is to do with a hostile one.
+// refused reports whether the server refused a client, as it must for a hostile one.
 func refused(err error) bool { return strings.Contains(err.Error(), ": 429 ") }
 
-// floodRuns starts runs of very many branches.
+// floodRuns starts runs with very many branches.
 func (f *fairness) floodRuns(ctx context.Context) error {
 	c := f.hostile.client(f.server, 1)
 	defer c.close()
@@ -113,7 +114,7 @@ func (f *fairness) floodRuns(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// floodMessages has very many messages waiting for receivers that never answer.
+// floodMessages queues very many messages for receivers that never answer.
 func (f *fairness) floodMessages(ctx context.Context) error {
 	for n := range slowRules {
 		if err := f.rule(ctx, f.hostile, fmt.Sprintf("slow %d", n), fmt.Sprintf("%s%d", pathSlow, n)); err != nil {
@@ -135,7 +136,7 @@ func (f *fairness) floodMessages(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// floodAnalyses orders analyses of many findings.
+// floodAnalyses requests analyses of many findings.
 func (f *fairness) floodAnalyses(ctx context.Context) error {
 	c := f.hostile.client(f.server, 1)
 	defer c.close()

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// probePause is between two requests of the neighbour.
+	// probePause is the pause between two requests of the neighbour.
 	probePause = 20 * time.Millisecond
-	// requestsPerJob is how many requests of each kind come before each job.
+	// requestsPerJob is the number of requests of each kind before each job.
 	requestsPerJob = 5
-	// jobPatience is how long a job of the neighbour is waited for; it counts as that then.
-	jobPatience = 60 * time.Second
-	// probeResults are the results of an upload.
+	// jobTimeout is the timeout of a job of the neighbour, and the duration that is recorded then.
+	jobTimeout = 60 * time.Second
+	// probeResults is the number of results per upload.
 	probeResults = 100
 )
 
-// What the neighbour does.
+// Actions of the neighbour.
 const (
 	probeList = iota
 	probeTriage
@@ -30,10 +30,10 @@ const (
 
 var probeNames = [probeKinds]string{"list of 100", "triage of one", "upload of 100 results", "notification", "one-step workflow"}
 
-// probes are how long the neighbour waited, by what it did.
+// probes has the waiting times of the neighbour by action.
 type probes struct{ waited [probeKinds][]time.Duration }
 
-// prober is the neighbour at work.
+// prober runs the actions of the neighbour.
 type prober struct {
 	*fairness
 	c       *client
@@ -43,7 +43,7 @@ type prober struct {
 	out     *probes
 }
 
-// probe lets the neighbour work for a while.
+// probe runs the actions of the neighbour for a while.
 func (f *fairness) probe(ctx context.Context, length time.Duration) (*probes, error) {
 	p := &prober{fairness: f, c: f.neighbour.client(f.server, 1), out: &probes{}, uploads: int(time.Now().UnixNano() & 0xffffffff)}
 	defer p.c.close()
@@ -76,7 +76,7 @@ func (p *prober) timed(kind int, do func() error) error {
 	return nil
 }
 
-// choose finds findings to decide about.
+// choose selects findings to triage.
 func (p *prober) choose(ctx context.Context) (err error) {
 	if p.ids, err = p.c.openFindings(ctx, pageSize); err != nil {
 		return err
@@ -87,9 +87,9 @@ func (p *prober) choose(ctx context.Context) (err error) {
 	return nil
 }
 
-// requests makes one of each.
+// requests sends one request of each kind.
 func (p *prober) requests(ctx context.Context) error {
-	if err := p.timed(probeList, func() error { return p.c.get(p.c.findingsPath(theQuery), "", 0)(ctx) }); err != nil {
+	if err := p.timed(probeList, func() error { return p.c.get(p.c.findingsPath(measuredQuery), "", 0)(ctx) }); err != nil {
 		return err
 	}
 	if err := p.timed(probeTriage, func() error { return p.decide(ctx) }); err != nil {
@@ -110,7 +110,7 @@ func (p *prober) decide(ctx context.Context) error {
 	return err
 }
 
-// report has results that no report before had.
+// report returns a report with new results.
 func (p *prober) report() ([]byte, error) {
 	p.uploads++
 	return makeReport(uint64(1<<32+p.uploads), probeResults)
@@ -120,7 +120,7 @@ func (p *prober) upload(ctx context.Context, report []byte) error {
 	return p.c.create(ctx, "bench/neighbour", "main", fmt.Sprintf("probe-%d", p.uploads), report, probeResults)
 }
 
-// message uploads findings and waits until the receiver hears of them.
+// message uploads findings and waits until the receiver gets the message.
 func (p *prober) message(ctx context.Context) error {
 	report, err := p.report()
 	if err != nil {
@@ -133,20 +133,20 @@ func (p *prober) message(ctx context.Context) error {
 	return p.timed(probeMessage, func() error {
 		select {
 		case <-p.hosts.messages:
-		case <-time.After(jobPatience):
+		case <-time.After(jobTimeout):
 		case <-ctx.Done():
 		}
 		return ctx.Err()
 	})
 }
 
-// runOnce starts a workflow and waits until it has completed.
+// runOnce starts a workflow and waits for its completion.
 func (p *prober) runOnce(ctx context.Context) error {
 	job, err := p.trigger(ctx, p.c, p.neighbour, workflowOneStep)
 	if err != nil {
 		return err
 	}
-	for until := time.Now().Add(jobPatience); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(jobTimeout); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		state, err := p.state(ctx, p.c, p.neighbour, job)
 		switch {
 		case err != nil:
@@ -160,7 +160,7 @@ func (p *prober) runOnce(ctx context.Context) error {
 	return nil
 }
 
-// comparison is what the neighbour waited in the rounds, alone and beside a load, in milliseconds.
+// comparison has the neighbour's waiting times in the rounds, alone and beside a load, in milliseconds.
 type comparison struct {
 	idle, busy [probeKinds]sample // p95
 	middle     [probeKinds]sample // p50 beside the load
@@ -178,7 +178,7 @@ func (c *comparison) add(idle, busy *probes) {
 	}
 }
 
-// rows compare requests with an idle server; jobs have a bar of their own.
+// rows compare requests with an idle server; jobs have an absolute limit.
 func (c *comparison) rows(load string) []row {
 	var rows []row
 	for kind := range probeKinds {

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// manyConnections is the concurrency at which pages are measured beside 1.
+	// manyConnections is the higher of the two concurrency levels of page requests; the lower one is 1.
 	manyConnections = 16
-	// largePage is the largest page that the list gives, and largeConnections how many clients ask for it at once.
+	// largePage is the largest page size, and largeConnections the number of clients that request it concurrently.
 	largePage, largeConnections = 3000, 4
 )
 
@@ -26,10 +26,10 @@ type pages struct {
 	conn     *grpc.ClientConn
 }
 
-// theQuery is the page that is measured: filters by status and by one severity.
-var theQuery = pageQuery{Status: "open", Severity: "high"}
+// measuredQuery is the measured page, filtered by status and one severity.
+var measuredQuery = pageQuery{Status: "open", Severity: "high"}
 
-// pageTargets are what is compared, at manyConnections unless the name says otherwise.
+// pageTargets are the compared targets, with manyConnections unless the name says otherwise.
 type pageTargets struct {
 	bareOne, bare, plain, plainLarge, one, many, rpc, zipped, large, rpcLarge *target
 	size                                                                      int64 // of the page in bytes
@@ -40,7 +40,7 @@ func (t *pageTargets) all() []*target {
 	return []*target{t.bareOne, t.one, t.bare, t.plain, t.many, t.rpc, t.zipped, t.plainLarge, t.large, t.rpcLarge}
 }
 
-// measurePages compares the page of the server with a bare handler and with the plain reader.
+// measurePages compares the server's page with a bare handler and with the plain reader.
 func (b *bench) measurePages(ctx context.Context) (_ []row, err error) {
 	if err := b.fillPlain(ctx); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (b *bench) measurePages(ctx context.Context) (_ []row, err error) {
 	return t.rows(), nil
 }
 
-// pageTargets starts the bare handler and the plain reader, and makes sure that all answer with the same bytes.
+// pageTargets starts the bare handler and the plain reader, and checks that all return the same bytes.
 func (b *bench) pageTargets(ctx context.Context, p *pages) (*pageTargets, error) {
 	t := &pageTargets{}
 	bare, plain, size, err := b.startComparisons(ctx, p)
@@ -76,8 +76,8 @@ func (b *bench) pageTargets(ctx context.Context, p *pages) (*pageTargets, error)
 	if p.conn, err = dial(b.server.ready.GRPC); err != nil {
 		return nil, err
 	}
-	large := theQuery
-	large.Size = min(largePage, b.findings/10) // of a small store there are not so many
+	large := measuredQuery
+	large.Size = min(largePage, b.findings/10) // a small store has fewer
 	largeBytes, err := b.client.page(ctx, large)
 	if err != nil {
 		return nil, err
@@ -88,15 +88,15 @@ func (b *bench) pageTargets(ctx context.Context, p *pages) (*pageTargets, error)
 		return &target{what: what, server: server, workers: workers, do: c.get(c.findingsPath(q), encoding, want)}
 	}
 	t.size, t.largeRows = size, large.Size
-	t.bareOne = over("bare handler, 1 connection", bare, 1, theQuery, "", size)
-	t.bare = over("bare handler", bare, manyConnections, theQuery, "", size)
-	t.plain = over("plain reader", plain, manyConnections, theQuery, "", size)
+	t.bareOne = over("bare handler, 1 connection", bare, 1, measuredQuery, "", size)
+	t.bare = over("bare handler", bare, manyConnections, measuredQuery, "", size)
+	t.plain = over("plain reader", plain, manyConnections, measuredQuery, "", size)
 	t.plainLarge = over("plain reader, "+strconv.Itoa(large.Size)+" rows", plain, largeConnections, large, "", int64(len(largeBytes)))
-	t.one = over("page over HTTP, 1 connection", b.server, 1, theQuery, "", size)
-	t.many = over("page over HTTP", b.server, manyConnections, theQuery, "", size)
-	t.zipped = over("page over HTTP, gzip", b.server, manyConnections, theQuery, "gzip", 0)
+	t.one = over("page over HTTP, 1 connection", b.server, 1, measuredQuery, "", size)
+	t.many = over("page over HTTP", b.server, manyConnections, measuredQuery, "", size)
+	t.zipped = over("page over HTTP, gzip", b.server, manyConnections, measuredQuery, "gzip", 0)
 	t.large = over("page over HTTP, "+strconv.Itoa(large.Size)+" rows", b.server, largeConnections, large, "", int64(len(largeBytes)))
-	t.rpc = &target{what: "page over gRPC", server: b.server, workers: manyConnections, do: list(p.conn, b.token, theQuery)}
+	t.rpc = &target{what: "page over gRPC", server: b.server, workers: manyConnections, do: list(p.conn, b.token, measuredQuery)}
 	t.rpcLarge = &target{what: "page over gRPC, " + strconv.Itoa(large.Size) + " rows", server: b.server, workers: largeConnections, do: list(p.conn, b.token, large)}
 	for _, one := range []*target{t.plainLarge, t.large, t.rpcLarge} {
 		one.least = minRequests / 10
@@ -127,15 +127,15 @@ func (t *pageTargets) rows() []row {
 	}
 }
 
-// perRow is what one of so many rows costs, against one of a page of 100.
+// perRow compares the cost per row of a large page with a page of 100.
 func perRow(what string, large, hundred *target, rows int) row {
 	each := scaled(large.cpu, 1/float64(rows))
 	return row{what: what, value: each, unit: cpuMicrosFine, ratio: each.over(scaled(hundred.cpu, 1.0/pageSize)), base: "a row of a page of 100", note: "of a page that fits into the caches of a processor"}
 }
 
-// startComparisons runs the bare handler and the plain reader on the page that the server answers with.
+// startComparisons starts the bare handler and the plain reader on the server's page.
 func (b *bench) startComparisons(ctx context.Context, p *pages) (bare, plain *child, size int64, err error) {
-	page, err := b.client.page(ctx, theQuery)
+	page, err := b.client.page(ctx, measuredQuery)
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -143,7 +143,7 @@ func (b *bench) startComparisons(ctx context.Context, p *pages) (bare, plain *ch
 		return nil, nil, 0, err
 	}
 	settings := b.settings
-	settings.Query, settings.Page = theQuery, filepath.Join(b.dir, "page.json")
+	settings.Query, settings.Page = measuredQuery, filepath.Join(b.dir, "page.json")
 	if err := os.WriteFile(settings.Page, page, 0o600); err != nil {
 		return nil, nil, 0, err
 	}
@@ -157,7 +157,7 @@ func (b *bench) startComparisons(ctx context.Context, p *pages) (bare, plain *ch
 	return p.children[0], p.children[1], int64(len(page)), nil
 }
 
-// checkPage makes sure that what is measured is a full page of several projects.
+// checkPage checks that the measured page is full and has several projects.
 func checkPage(page []byte) error {
 	var decoded struct {
 		Findings []struct {

@@ -14,7 +14,7 @@ type part struct {
 	measure     func(b *bench, ctx context.Context) ([]row, error)
 }
 
-// Names of parts that others ask for by name.
+// Names of parts that are referenced.
 const (
 	partGrowth     = "growth"
 	partReports    = "reports"
@@ -23,9 +23,9 @@ const (
 	partSkewed     = "skewed"
 )
 
-// theParts are in the order in which they run: first what only reads, then what changes findings, then what adds many.
-// Growth has no function: it is measured on the way, while the store is filled.
-func theParts() []part {
+// allParts returns the parts in execution order: first parts that only read, then parts that change findings, then
+// parts that add many. Growth has no function: it is measured while the store is filled.
+func allParts() []part {
 	return []part{
 		{partGrowth, "Growth with the size of the store", nil},
 		{"size", "Start and size", (*bench).measureSize},
@@ -45,16 +45,16 @@ func theParts() []part {
 
 func partNames() []string {
 	var names []string
-	for _, p := range theParts() {
+	for _, p := range allParts() {
 		names = append(names, p.name)
 	}
 	return names
 }
 
-// wants says whether a part is to be run.
+// wants reports whether a part is selected.
 func (o options) wants(name string) bool { return len(o.only) == 0 || slices.Contains(o.only, name) }
 
-// checkOnly refuses parts that there are not.
+// checkOnly rejects unknown parts.
 func (o options) checkOnly() error {
 	for _, name := range o.only {
 		if !slices.Contains(partNames(), name) {
@@ -64,8 +64,7 @@ func (o options) checkOnly() error {
 	return nil
 }
 
-// measure fills the store and runs the parts that are wanted. One that fails does not take away what the others
-// measured.
+// measure fills the store and runs the selected parts. A part that fails does not discard the results of the others.
 func (b *bench) measure(ctx context.Context) (sections []section, err error) {
 	ownStore := func(name string) bool {
 		return slices.Contains([]string{partSkewed, partReports, partHostile, partNeighbours}, name)
@@ -76,10 +75,10 @@ func (b *bench) measure(ctx context.Context) (sections []section, err error) {
 			return nil, err
 		}
 		if len(grown) > 0 {
-			sections = append(sections, section{title: theParts()[0].title, rows: grown})
+			sections = append(sections, section{title: allParts()[0].title, rows: grown})
 		}
 	}
-	for _, p := range theParts() {
+	for _, p := range allParts() {
 		if p.measure == nil || !b.wants(p.name) {
 			continue
 		}
@@ -90,7 +89,7 @@ func (b *bench) measure(ctx context.Context) (sections []section, err error) {
 			b.progress("%s: %v", p.name, failed)
 			rows = nil
 		}
-		if ctx.Err() != nil || b.server == nil { // which a part that failed may have left stopped
+		if ctx.Err() != nil || b.server == nil { // a failed part may have left it stopped
 			break
 		}
 		if len(rows) > 0 {

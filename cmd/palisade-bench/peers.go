@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The bars beside what a user would pick instead.
+// Limits relative to the peer.
 const (
 	peerListBar   = 20  // PocketBase's page over ours
 	peerDeepBar   = 100 // PocketBase's page 5,000 over ours
@@ -42,13 +42,13 @@ PocketBase is built from the module proxy; that takes a few minutes. It needs Li
 	return command
 }
 
-// peer is a program that is compared.
+// peer is a compared program.
 type peer struct {
 	name           string
 	process        process
 	client, many   *client
 	list           string                // path of the page
-	deep           func(page int) string // path of a page behind so many others
+	deep           func(page int) string // path of a page after skipping the given number
 	listed, walked *target
 	memory         sample // megabytes
 }
@@ -64,7 +64,7 @@ func runPeers(ctx context.Context, o options, stdout, stderr io.Writer) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	program, err := b.buildPocketBase(ctx) // first: it is what may fail
+	program, err := b.buildPocketBase(ctx) // first, because it may fail
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func runPeers(ctx context.Context, o options, stdout, stderr io.Writer) (err err
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stop()) }() // before the directory goes
+	defer func() { err = errors.Join(err, stop()) }() // before the directory is removed
 	rows, err := b.comparePeers(ctx, ours, pocket)
 	if err != nil {
 		return err
@@ -89,21 +89,21 @@ func runPeers(ctx context.Context, o options, stdout, stderr io.Writer) (err err
 	return err
 }
 
-// oursAmongPeers fills the store, and is the server, started anew: the other has just started, too.
+// oursAmongPeers fills the store and restarts the server, because the peer has just started, too.
 func (b *bench) oursAmongPeers(ctx context.Context) (*peer, error) {
-	// The table of the plain reader has the findings as JSON, which is what is copied.
+	// The plain reader's table has the findings as JSON, which is copied.
 	for _, step := range []func(context.Context) error{func(ctx context.Context) error { return b.fill(ctx, b.findings) }, b.fillPlain, b.restart} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
 	}
 	ours := newPeer("Palisade", b.server.pid(), b.server.ready.HTTP, b.token)
-	ours.list = b.client.findingsPath(theQuery)
+	ours.list = b.client.findingsPath(measuredQuery)
 	ours.deep = func(page int) string { return b.client.findingsPath(pageQuery{Status: "open", Page: page}) }
 	return ours, nil
 }
 
-// comparePeers asks for the list page and for deep pages in turns.
+// comparePeers requests the list page and deep pages in turns.
 func (b *bench) comparePeers(ctx context.Context, ours, other *peer) ([]row, error) {
 	last, err := b.lastPage(ctx)
 	if err != nil {
@@ -138,7 +138,7 @@ func (b *bench) comparePeers(ctx context.Context, ours, other *peer) ([]row, err
 	return peerRows(ours, other), nil
 }
 
-// walk reads page after page from the deep one on, as one client does; behind the last it begins again.
+// walk reads page after page from the deep one on, like one client; after the last page it starts again.
 func (o *peer) walk(deep, last int) *target {
 	next := deep
 	return &target{what: o.name + ": deep pages", server: o.process, workers: 1, least: minRequests / 10, do: func(ctx context.Context) error {
@@ -148,7 +148,7 @@ func (o *peer) walk(deep, last int) *target {
 	}}
 }
 
-// peerRows say what each program cost, and how many times ours the other's is.
+// peerRows compare the cost of both programs.
 func peerRows(ours, other *peer) []row {
 	var rows []row
 	both := func(what string, value func(*peer) sample, unit func(float64) string, least float64) {
@@ -161,7 +161,7 @@ func peerRows(ours, other *peer) []row {
 	return rows
 }
 
-// samePages makes sure that both programs list the same findings.
+// samePages checks that both programs list the same findings.
 func samePages(ctx context.Context, ours, other *peer, deep int) error {
 	for _, paths := range [][2]string{{ours.list, other.list}, {ours.deep(deep), other.deep(deep)}} {
 		want, ourErr := ours.client.ids(ctx, paths[0])
@@ -176,7 +176,7 @@ func samePages(ctx context.Context, ours, other *peer, deep int) error {
 	return nil
 }
 
-// ids are those on a page; PocketBase's are text with leading zeros.
+// ids returns the ids on a page; PocketBase's ids are text with leading zeros.
 func (c *client) ids(ctx context.Context, path string) (ids []string, err error) {
 	type listed struct{ ID json.RawMessage }
 	var page struct{ Findings, Items []listed }

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// pocketPassword is of a superuser on loopback, in a directory that goes at the end.
+// pocketPassword is the password of a superuser on loopback, in a temporary directory.
 const pocketUser, pocketPassword = "bench@example.com", "only-for-the-bench"
 
 // buildPocketBase builds the program as it is shipped, in its own module, and returns its path.
@@ -30,7 +30,7 @@ func (b *bench) buildPocketBase(ctx context.Context) (string, error) {
 	return filepath.Join(b.dir, "base"), nil
 }
 
-// servePocketBase makes the collection, copies the findings into it, and starts the program again.
+// servePocketBase creates the collection, copies the findings into it, and restarts the program.
 func (b *bench) servePocketBase(ctx context.Context, program string) (_ *peer, stop func() error, err error) {
 	data := filepath.Join(b.dir, "pocketbase")
 	create := exec.CommandContext(ctx, program, "superuser", "upsert", pocketUser, pocketPassword, "--dir", data)
@@ -57,7 +57,7 @@ func (b *bench) servePocketBase(ctx context.Context, program string) (_ *peer, s
 	return b.launchPocketBase(ctx, program, data)
 }
 
-// launchPocketBase starts the program and signs in, which spares it the rules of the collection.
+// launchPocketBase starts the program and signs in as superuser, which bypasses the rules of the collection.
 func (b *bench) launchPocketBase(ctx context.Context, program, data string) (*peer, func() error, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0") // a free port
 	if err != nil {
@@ -88,7 +88,7 @@ func (b *bench) launchPocketBase(ctx context.Context, program, data string) (*pe
 	return o, stop, nil
 }
 
-// setUpPocketBase makes the collection with our columns and the indexes of our lists.
+// setUpPocketBase creates the collection with our columns and the indexes of our lists.
 func (o *peer) setUpPocketBase(ctx context.Context) error {
 	var fields []object
 	for _, name := range []string{"project", "rule", "ref", "tool", "fingerprint", "issue_type", "severity", "state", "triage_state", "status"} {
@@ -106,7 +106,7 @@ func (o *peer) setUpPocketBase(ctx context.Context) error {
 	return o.client.call(ctx, http.MethodPost, "/api/collections", object{"name": "findings", "type": "base", "fields": fields, "indexes": indexes}, nil)
 }
 
-// pocketCopy fills the collection from our tables.
+// pocketCopy copies our tables into the collection.
 const pocketCopy = `INSERT INTO findings (id, project, rule, ref, tool, fingerprint, issue_type, severity, state, triage_state, status, relevant_since, created_at, content)
 	SELECT printf('%015d', f.id), p.name, r.name, f.ref, f.tool, f.fingerprint, f.issue_type, f.severity, f.state, f.triage_state, f.status, f.relevant_since, f.created_at,
 		json_remove(CAST(b.body AS TEXT), '$.id', '$.ref', '$.state', '$.status', '$.severity', '$.triage_state', '$.created_at', '$.relevant_since', '$.rule_name')

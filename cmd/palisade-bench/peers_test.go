@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// PocketBase is built from the network; here the server takes its place, so each bar of how much dearer it is is
-// missed.
+// TestPeers: building PocketBase needs the network, so the server itself takes its place here, and every limit on the
+// peer's higher cost is missed.
 func TestPeers(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	b, err := newBench(t.Context(), options{findings: minFindings, rounds: 1, cpu: 50 * time.Millisecond}, t.Output())
@@ -42,7 +42,7 @@ func TestPeers(t *testing.T) {
 		t.Errorf("other findings: got %v", err)
 	}
 	log, err := os.ReadFile(filepath.Join(b.settings.Data, logFile))
-	if err != nil || !bytes.Contains(log, []byte("level=INFO msg=call ")) { // what is measured logs its calls
+	if err != nil || !bytes.Contains(log, []byte("level=INFO msg=call ")) { // the measured server logs its calls
 		t.Errorf("no call in the log (%v):\n%s", err, log)
 	}
 }

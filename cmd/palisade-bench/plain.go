@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// plainReader is the least program that answers the same question from the same database: net/http, database/sql, the
-// same filter and order, and the JSON of each finding as it was made before, in the side table bench_pages. It knows no
-// callers, rules or projects, and nothing of it changes when they do.
+// plainReader is the minimal program that answers the same question from the same database: net/http, database/sql, the
+// same filter and order, and the precomputed JSON of each finding in the side table bench_pages. It has no
+// authentication, rules or projects, and its rows do not change with them.
 type plainReader struct {
 	first, skip *sql.Stmt
 	bodies      sync.Pool // of *[]byte
@@ -32,14 +32,14 @@ func servePlain(ctx context.Context, s childSettings) (serving, error) {
 		where += fmt.Sprintf(" AND severity = '%s'", s.Query.Severity)
 	}
 	const order = "ORDER BY relevant_since DESC, id DESC LIMIT "
-	debug.SetGCPercent(300) // as the server does
+	debug.SetGCPercent(300) // like the server
 	reader, err := &plainReader{}, error(nil)
 	reader.bodies.New = func() any { return new([]byte) }
 	if reader.first, err = db.PrepareContext(ctx, "SELECT body FROM bench_pages WHERE "+where+" "+order+db.parameter(1)); err != nil {
 		return serving{}, err
 	}
-	// A deep page: the index alone is walked, then the rows of the page are read. Jumps have a "since" before all
-	// findings, which makes each a list that was never seen.
+	// A deep page: only the index is scanned, then the rows of the page are read. Jumps have a "since" before all
+	// findings, which makes each of them a new list.
 	reader.skip, err = db.PrepareContext(ctx, "SELECT body FROM (SELECT id, relevant_since FROM findings WHERE "+where+" AND relevant_since >= 1 "+order+db.parameter(1)+" OFFSET "+
 		db.parameter(2)+") page JOIN bench_pages USING (id) ORDER BY page.relevant_since DESC, page.id DESC")
 	if err != nil {
@@ -48,7 +48,7 @@ func servePlain(ctx context.Context, s childSettings) (serving, error) {
 	return serveHandler(ctx, reader)
 }
 
-// ServeHTTP answers with a page: page_size rows, behind offset rows.
+// ServeHTTP returns a page: page_size rows after offset rows.
 func (p *plainReader) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	size, _ := strconv.Atoi(query.Get("page_size"))
@@ -64,10 +64,10 @@ func (p *plainReader) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(*body)))
-	_, _ = w.Write(*body) // the client counts what it gets
+	_, _ = w.Write(*body) // the client checks the size
 }
 
-// readPage does not watch the caller's context, which costs something on each row.
+// readPage ignores the request's context, because checking it costs time per row.
 func readPage(statement *sql.Stmt, arguments []any, body *[]byte) error {
 	rows, err := statement.Query(arguments...)
 	if err != nil {

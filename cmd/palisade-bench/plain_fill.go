@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// wirePage is a page as the server answers it.
+// wirePage is a page as the server returns it.
 type wirePage struct {
 	Findings []json.RawMessage `json:"findings"`
 }
 
-// walkSize is the size of the pages of a walk over everything.
+// walkSize is the page size for reading all findings.
 const walkSize = 3000
 
-// fillPlain makes the side table of the plain reader in the server's own database: the JSON of each finding exactly as
-// the server answers it, with the same columns to filter by and the same indexes over them.
+// fillPlain creates the plain reader's side table in the server's own database: the JSON of each finding exactly as the
+// server returns it, with the same filter columns and indexes.
 func (b *bench) fillPlain(ctx context.Context) error {
 	if b.plain {
 		return nil
 	}
-	// One that an earlier part has begun would be measured half full.
+	// A half-filled table of an earlier part would be measured otherwise.
 	if _, err := b.db.ExecContext(ctx, "DROP TABLE IF EXISTS bench_pages"); err != nil {
 		return err
 	}
@@ -72,13 +72,13 @@ func (b *bench) fillPlain(ctx context.Context) error {
 	return nil
 }
 
-// keepBodies stores findings of a page in one transaction.
+// keepBodies stores the findings of a page in one transaction.
 func (b *bench) keepBodies(ctx context.Context, findings []json.RawMessage) error {
 	tx, err := b.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	defer func() { _ = tx.Rollback() }() // no effect after the commit
 	statement, err := tx.PrepareContext(ctx, fmt.Sprintf("INSERT INTO bench_pages SELECT deployment_id, issue_type, status, severity, relevant_since, id, %s FROM findings WHERE id = %s",
 		b.db.parameter(1), b.db.parameter(2)))
 	if err != nil {
@@ -99,7 +99,7 @@ func (b *bench) keepBodies(ctx context.Context, findings []json.RawMessage) erro
 	return tx.Commit()
 }
 
-// dropPlain removes the side table: from now on the findings in it change.
+// dropPlain removes the side table, because its findings change from now on.
 func (b *bench) dropPlain(ctx context.Context) error {
 	if !b.plain {
 		return nil
@@ -111,10 +111,10 @@ func (b *bench) dropPlain(ctx context.Context) error {
 	return b.db.checkpoint(ctx)
 }
 
-// sideColumns are the columns of the side table that lists are filtered and sorted by.
+// sideColumns are the filter and sort columns of the side table.
 var sideColumns = []string{"deployment_id", "issue_type", "status", "severity", "relevant_since", "id"}
 
-// listIndexes returns the columns of those indexes of findings that the side table can have, too.
+// listIndexes returns the columns of the finding indexes that the side table can have, too.
 func (d *database) listIndexes(ctx context.Context) (list []string, err error) {
 	query := "SELECT sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'findings' AND sql IS NOT NULL"
 	if d.postgres() {
@@ -132,7 +132,7 @@ func (d *database) listIndexes(ctx context.Context) (list []string, err error) {
 		}
 		_, columns, _ := strings.Cut(statement, "(")
 		columns, condition, _ := strings.Cut(columns, ")")
-		known := condition == "" // none of a part of the rows
+		known := condition == "" // no partial index
 		for column := range strings.SplitSeq(strings.NewReplacer("`", "", `"`, "").Replace(columns), ",") {
 			name, _, _ := strings.Cut(strings.TrimSpace(column), " ") // DESC
 			known = known && slices.Contains(sideColumns, name)

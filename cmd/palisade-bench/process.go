@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// process is what the kernel tells of a process. There is /proc only on Linux; elsewhere its figures are errors.
+// process reads the kernel's figures of a process. /proc exists only on Linux; elsewhere they are errors.
 type process int
 
-// pid of the child.
+// pid returns the process of the child.
 func (c *child) pid() process { return process(c.cmd.Process.Pid) }
 
-// memory is a field of /proc/PID/status in bytes: VmRSS now, VmHWM at its highest.
+// memory returns a field of /proc/PID/status in bytes: VmRSS is the current size, VmHWM the peak.
 func (p process) memory(field string) (float64, error) {
 	file := fmt.Sprintf("/proc/%d/status", int(p))
 	status, err := os.ReadFile(file)
@@ -32,22 +32,22 @@ func (p process) memory(field string) (float64, error) {
 	return 0, fmt.Errorf("%s has no %s", file, field)
 }
 
-// forgetPeak makes VmHWM begin anew.
+// forgetPeak resets VmHWM.
 func (p process) forgetPeak() error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", int(p)), []byte("5"), 0)
 }
 
-// ticksPerSecond is USER_HZ, which is 100 on all machines that Go runs on.
+// ticksPerSecond is USER_HZ, which is 100 on all platforms that Go supports.
 const ticksPerSecond = 100
 
-// cpu is the time that the process has used, in steps of 10 ms; its own children are not counted.
+// cpu returns the CPU time of the process, in steps of 10 ms, without its children.
 func (p process) cpu() (time.Duration, error) {
 	file := fmt.Sprintf("/proc/%d/stat", int(p))
 	stat, err := os.ReadFile(file)
 	if err != nil {
 		return 0, err
 	}
-	// The name, in parentheses, may hold anything; user and system time are the 12th and 13th field behind it.
+	// The name, in parentheses, may contain anything; user and system time are the 12th and 13th field after it.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 13 {
 		return 0, fmt.Errorf("%s: got %d fields", file, len(fields))

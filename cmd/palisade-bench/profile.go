@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// profile writes CPU and allocation profiles of the server under a load, for go tool pprof. It is no part of the
-// measurement: profiling costs, too.
+// profile writes CPU and allocation profiles of the server under a load, for go tool pprof. It is not part of the
+// measurement, because profiling has a cost.
 func (b *bench) profile(name string, load func() error) error {
 	if b.profiles == "" {
 		return nil
@@ -23,7 +23,7 @@ func (b *bench) profile(name string, load func() error) error {
 	return b.server.profiled(filepath.Join(dir, name+".pprof"), load)
 }
 
-// profilePages asks for the same pages as the measurement.
+// profilePages requests the same pages as the measurement.
 func (b *bench) profilePages(ctx context.Context, name string, t *target) error {
 	return b.profile(name, func() error {
 		_, _, err := t.run(ctx, 3*t.requests)
@@ -31,7 +31,7 @@ func (b *bench) profilePages(ctx context.Context, name string, t *target) error 
 	})
 }
 
-// profileUploads sends a report of three times the size, twice.
+// profileUploads uploads a report of three times the size, twice.
 func (b *bench) profileUploads(ctx context.Context) error {
 	if b.profiles == "" {
 		return nil

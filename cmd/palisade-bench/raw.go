@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// rawBatch is how many rows one INSERT of the comparison has; more are not faster.
+// rawBatch is the number of rows per INSERT of the baseline; larger batches are not faster.
 const rawBatch = 100
 
-// table is rows as they came out of a table.
+// table is a set of rows from a table.
 type table struct {
 	name    string
 	columns []string
@@ -22,7 +22,7 @@ type table struct {
 
 func (t *table) column(name string) int { return slices.Index(t.columns, name) }
 
-// rowsOf reads what a scan wrote.
+// rowsOf reads the rows that a scan wrote.
 func rowsOf(ctx context.Context, from *database, scanID int64) (findings, events *table, err error) {
 	findings, events = &table{name: "findings"}, &table{name: "finding_events"}
 	if err := findings.read(ctx, from, fmt.Sprintf("SELECT * FROM findings WHERE first_seen_scan_id = %d ORDER BY id", scanID)); err != nil {
@@ -56,7 +56,7 @@ func (t *table) read(ctx context.Context, from *database, query string) error {
 	return rows.Err()
 }
 
-// moved gives the rows of a scan to another project, under ids that are free.
+// moved rewrites the rows of a scan for another project, with unused ids.
 func moved(findings, events *table, project, shift int64) error {
 	id, owner := findings.column("id"), findings.column("project_id")
 	for _, values := range findings.rows {
@@ -66,7 +66,7 @@ func moved(findings, events *table, project, shift int64) error {
 		}
 		values[id], values[owner] = was+shift, project
 	}
-	own := events.column("id") // let the database number them
+	own := events.column("id") // the database numbers them
 	events.columns = slices.Delete(events.columns, own, own+1)
 	of := events.column("finding_id")
 	for i, values := range events.rows {
@@ -80,8 +80,8 @@ func moved(findings, events *table, project, shift int64) error {
 	return nil
 }
 
-// insertRaw writes what a scan wrote once more, for another project, into the same tables of the same database, as fast
-// as SQL allows: prepared statements of many rows, one transaction. It returns how long that took, the commit included.
+// insertRaw inserts the rows of a scan again, for another project, into the same tables, as fast as SQL allows:
+// prepared multi-row statements, one transaction. It returns the duration, including the commit.
 func (b *bench) insertRaw(ctx context.Context, scanID, project int64) (time.Duration, error) {
 	findings, events, err := rowsOf(ctx, b.db, scanID)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// sample is one figure of every round, in the order of the rounds.
+// sample has one figure per round, in the order of the rounds.
 type sample []float64
 
 func (s sample) median() float64 {
@@ -26,8 +26,7 @@ func (s sample) median() float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// over divides round by round: what a round shares with the other's round of the same number, such as a busy machine,
-// cancels out.
+// over divides round by round: what affects both rounds of the same number, such as a busy machine, cancels out.
 func (s sample) over(other sample) sample {
 	ratios := make(sample, 0, len(s))
 	for i := range min(len(s), len(other)) {
@@ -47,38 +46,38 @@ func scaled(s sample, by float64) sample {
 	return out
 }
 
-// row is a line of the table.
+// row is a row of the table.
 type row struct {
 	what  string
-	value sample                     // of the rounds
-	unit  func(value float64) string // writes a value
+	value sample                     // of all rounds
+	unit  func(value float64) string // formats a value
 	note  string                     // latencies, sizes
 
 	power bool   // ratio is an exponent
-	ratio sample // empty for what is itself the base
-	base  string // what ratio compares with
-	bar   *bar   // nil for rows that inform
+	ratio sample // empty for the baseline itself
+	base  string // baseline of the ratio
+	bar   *bar   // nil for informational rows
 }
 
-// bar is how good a ratio must be, or the value itself.
+// bar is the limit of a ratio or of a value.
 type bar struct {
 	limit   float64
 	atLeast bool   // else at most
 	power   bool   // of an exponent
-	always  bool   // in every round; else in the middle one
+	always  bool   // in every round; else in the median
 	unit    string // of the value; empty for a ratio, a space for a plain number
 }
 
 func atMost(limit float64) *bar  { return &bar{limit: limit} }
 func atLeast(limit float64) *bar { return &bar{limit: limit, atLeast: true} }
 
-// atMostPower is the bar of an exponent.
+// atMostPower is an upper limit of an exponent.
 func atMostPower(limit float64) *bar { return &bar{limit: limit, power: true} }
 
-// within is the bar of a value that must not be higher.
+// within is an upper limit of a value.
 func within(limit float64, unit string) *bar { return &bar{limit: limit, unit: unit} }
 
-// always is within for what may never be higher, in no round.
+// always is within for every round.
 func always(limit float64, unit string) *bar { return &bar{limit: limit, unit: unit, always: true} }
 
 func (b *bar) holds(ratio float64) bool {
@@ -123,7 +122,7 @@ type section struct {
 	rows  []row
 }
 
-// writeSections prints the tables under their headings, and reports whether every bar holds.
+// writeSections prints the tables with headings, and reports whether all limits hold.
 func writeSections(w io.Writer, title string, sections []section) (ok bool, err error) {
 	if _, err := fmt.Fprintf(w, "%s\n", title); err != nil {
 		return false, err
@@ -139,7 +138,7 @@ func writeSections(w io.Writer, title string, sections []section) (ok bool, err 
 	return ok, nil
 }
 
-// writeTable prints the rows as Markdown with aligned columns, and reports whether every bar holds.
+// writeTable prints the rows as Markdown with aligned columns, and reports whether all limits hold.
 func writeTable(w io.Writer, title string, rows []row) (ok bool, err error) {
 	if _, err := fmt.Fprintf(w, "%s\n\n", title); err != nil {
 		return false, err
@@ -179,7 +178,7 @@ func spread(s sample, unit func(float64) string) string {
 	return fmt.Sprintf("%s (%s to %s)", unit(s.median()), short(slices.Min(s)), short(slices.Max(s)))
 }
 
-// short writes three digits of a small number and the whole part of a large one.
+// short formats three digits of a small number and the integer part of a large one.
 func short(v float64) string {
 	if v >= 100 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
@@ -187,7 +186,7 @@ func short(v float64) string {
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
-// The units of values.
+// Formats of values.
 func cpuMicros(v float64) string     { return fmt.Sprintf("%.0f µs CPU", v) }
 func cpuMicrosFine(v float64) string { return fmt.Sprintf("%.2f µs CPU", v) }
 func waitedMicros(v float64) string  { return fmt.Sprintf("%.0f µs", v) }
@@ -200,7 +199,7 @@ func rowsPerSecond(v float64) string { return fmt.Sprintf("%.0f rows/s", v) }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// machine says where the figures come from.
+// machine describes the machine.
 func machine() string {
 	return fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 }

@@ -37,7 +37,7 @@ func TestMedian(t *testing.T) {
 }
 
 func TestRatioIsRoundByRound(t *testing.T) {
-	// The machine was twice as slow in the second round: the ratio does not show it.
+	// The machine was half as fast in the second round; the ratio is unaffected.
 	if got := (sample{10, 20, 10}).over(sample{5, 10, 5}); !slices.Equal(got, sample{2, 2, 2}) {
 		t.Errorf("got %v", got)
 	}
@@ -46,7 +46,7 @@ func TestRatioIsRoundByRound(t *testing.T) {
 	}
 }
 
-// What may never happen is judged by the worst round.
+// TestAlways: a limit for every round is judged by the worst round.
 func TestAlways(t *testing.T) {
 	r := row{value: sample{0, 3, 0}, bar: within(0, " ")}
 	if r.missed() {

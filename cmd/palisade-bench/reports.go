@@ -11,29 +11,30 @@ import (
 	"time"
 )
 
-// The bars of reports over a million findings: they are times, not ratios, because people wait for them.
+// Limits of reports over a million findings, as times instead of ratios, because people wait for them.
 const (
 	warmBar    = 20   // milliseconds of a report
-	coldBar    = 2000 // the first report after the start, which reads all findings
-	advanceBar = 50   // what a report takes longer after an upload of advanceResults
+	coldBar    = 2000 // the first report after a start, which reads all findings
+	advanceBar = 50   // additional time of a report after an upload of advanceResults
 )
 
 const (
-	// reportProjects, each with findings on its main branch and on another, share the findings of the store for reports.
+	// reportProjects is the number of projects in the store for reports, each with findings on its main branch and on
+	// another.
 	reportProjects = 200
-	// advanceResults are the results of the upload between two reports.
+	// advanceResults is the number of results uploaded between two reports.
 	advanceResults = 5000
-	// warmRequests are the requests of one report in a round; their median counts.
+	// warmRequests is the number of requests per report and round; their median counts.
 	warmRequests = 9
 )
 
-// halfYear is 26 weeks by the week. Histories are of the two years before its end.
+// halfYear is 26 weeks in weekly buckets. Histories cover the two years before its end.
 const halfYear = `"timePeriod":{"since":"2026-01-05T00:00:00Z","until":"2026-07-06T00:00:00Z"},"timeBucketSize":"TIME_BUCKET_SIZE_WEEK"`
 
-// aReport is a report that is measured.
+// aReport is a measured report.
 type aReport struct{ what, path, body string }
 
-func theReports() []aReport {
+func measuredReports() []aReport {
 	few := make([]string, 20)
 	for i := range few {
 		few[i] = fmt.Sprintf(`"bench/report-%03d"`, i)
@@ -51,14 +52,15 @@ func theReports() []aReport {
 	}
 }
 
-// reportFigures are those of the rounds, in milliseconds.
+// reportFigures has the figures of the rounds, in milliseconds.
 type reportFigures struct {
 	cold, advance sample
-	warm          []sample // of theReports
+	warm          []sample // of measuredReports
 }
 
-// measureReports makes a store of its own, and in each round starts a server on it, asks for a report first, for each
-// report several times, and for one after an upload. It is for SQLite: what is measured is memory, but for the reading.
+// measureReports creates a separate store. In each round it starts a server on it, and requests a first report, each
+// report several times, and one after an upload. It supports only SQLite: except for the first read, reports are
+// computed in memory.
 func (b *bench) measureReports(ctx context.Context) (rows []row, err error) {
 	if b.reportFindings == 0 || b.db.postgres() {
 		return nil, nil
@@ -73,7 +75,7 @@ func (b *bench) measureReports(ctx context.Context) (rows []row, err error) {
 	if err := b.fillStore(ctx, settings, func(db *database) error { return b.fillReports(ctx, db) }); err != nil {
 		return nil, err
 	}
-	figures := &reportFigures{warm: make([]sample, len(theReports()))}
+	figures := &reportFigures{warm: make([]sample, len(measuredReports()))}
 	for n := range b.rounds {
 		b.progress("reports, round %d of %d", n+1, b.rounds)
 		if err := b.reportRound(ctx, settings, n, figures); err != nil {
@@ -91,7 +93,7 @@ func (b *bench) reportRound(ctx context.Context, settings childSettings, n int, 
 	defer func() { err = errors.Join(err, server.stop()) }()
 	c := newClient(server.ready.HTTP, b.token, 1)
 	defer c.close()
-	reports := theReports()
+	reports := measuredReports()
 	cold, err := c.report(ctx, reports[0])
 	if err != nil {
 		return err
@@ -127,7 +129,7 @@ func (b *bench) reportRound(ctx context.Context, settings childSettings, n int, 
 	return nil
 }
 
-// report asks for a report and returns how many milliseconds it took.
+// report requests a report and returns its duration in milliseconds.
 func (c *client) report(ctx context.Context, r aReport) (float64, error) {
 	began := time.Now()
 	response, err := c.send(ctx, "POST", "/api/reporting/1/"+r.path, "", strings.NewReader(r.body))
@@ -143,7 +145,7 @@ func (f *reportFigures) rows(findings int) []row {
 	rows := []row{{
 		what: "first report, cold", value: f.cold, unit: millis, bar: within(coldBar, "ms"), note: fmt.Sprintf("reads %d findings and their events", findings),
 	}}
-	for i, r := range theReports() {
+	for i, r := range measuredReports() {
 		rows = append(rows, row{what: r.what, value: f.warm[i], unit: millis, bar: within(warmBar, "ms")})
 	}
 	return append(rows, row{

@@ -12,8 +12,7 @@ import (
 	"github.com/palisade/palisade/services/findings/identity"
 )
 
-// fillReports fills the tables that a server has made with one statement a table: uploads of a million findings would
-// take minutes.
+// fillReports fills the server's tables with one statement per table: uploading a million findings would take minutes.
 func (b *bench) fillReports(ctx context.Context, db *database) error {
 	statements, err := fillStatements(b.reportFindings)
 	if err != nil {
@@ -29,7 +28,7 @@ func (b *bench) fillReports(ctx context.Context, db *database) error {
 	})
 }
 
-// fillStore lets a server make the tables of a SQLite store of its own, and fills them.
+// fillStore lets a server create the tables of a separate SQLite store, and fills them.
 func (b *bench) fillStore(ctx context.Context, settings childSettings, fill func(*database) error) (err error) {
 	server, err := start(ctx, rolePalisade, settings, b.stderr)
 	if err != nil {
@@ -49,7 +48,7 @@ func (b *bench) fillStore(ctx context.Context, settings childSettings, fill func
 	return db.settle(ctx)
 }
 
-// withoutIndexes fills tables and makes their indexes afterwards, which takes a fraction of the time.
+// withoutIndexes fills tables and creates their indexes afterwards, which is several times faster.
 func (d *database) withoutIndexes(ctx context.Context, tables []string, fill func() error) error {
 	indexes, err := d.indexesOf(ctx, tables...)
 	if err != nil {
@@ -71,7 +70,7 @@ func (d *database) withoutIndexes(ctx context.Context, tables []string, fill fun
 	return nil
 }
 
-// indexesOf returns the statements that make the indexes of tables, by name.
+// indexesOf returns the statements that create the indexes of tables, by name.
 func (d *database) indexesOf(ctx context.Context, tables ...string) (map[string]string, error) {
 	statements := map[string]string{}
 	for _, table := range tables {
@@ -93,8 +92,8 @@ func (d *database) indexesOf(ctx context.Context, tables ...string) (map[string]
 	return statements, nil
 }
 
-// fillStatements make findings of which half were fixed and a tenth came back, over the two years before July 2026: a
-// scan of 500 findings at a time, every third on a branch beside the primary one.
+// fillStatements creates findings over the two years before July 2026, in scans of 500 findings, every third on another
+// branch than the primary one. Half of them were fixed, and a tenth were reopened.
 func fillStatements(findings int) ([]string, error) {
 	content, err := proto.Marshal(&storev1.FindingContent{Message: strings.Repeat("x", 297)})
 	if err != nil {

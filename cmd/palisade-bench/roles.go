@@ -24,7 +24,7 @@ import (
 	"github.com/palisade/palisade/services/config"
 )
 
-// The roles of a child process, which are hidden subcommands.
+// Roles of a child process: hidden subcommands.
 const (
 	rolePalisade = "child-palisade"
 	roleBare     = "child-bare"
@@ -34,40 +34,40 @@ const (
 // Requests of the parent.
 const (
 	askCPU        = "cpu"
-	askProfile    = "profile" // and the file
+	askProfile    = "profile" // followed by the file
 	askProfileEnd = "profile-end"
 )
 
 const (
-	// childEnv holds a child's settings.
+	// childEnv contains the settings of a child.
 	childEnv = "PALISADE_BENCH_CHILD"
-	// deployment is the one that the server creates.
+	// deployment is the deployment that the server creates.
 	deployment = "bench"
 )
 
-// childSettings are what a child needs to know; each role looks at its own part.
+// childSettings are the settings of a child; each role reads its own part.
 type childSettings struct {
 	Data     string    `json:"data"`
 	Database string    `json:"database"`
 	Token    string    `json:"token"`
-	Page     string    `json:"page"` // file with the bytes that the bare handler writes
+	Page     string    `json:"page"` // file with the response of the bare handler
 	Query    pageQuery `json:"query"`
-	// AddressSpace ends a child that takes more memory, in bytes; 0 means no limit.
+	// AddressSpace limits the address space of a child in bytes; 0 means no limit.
 	AddressSpace uint64 `json:"addressSpace,omitempty"`
 	// Egress are the hosts that the server may call, Model the URL of a model.
 	Egress string `json:"egress,omitempty"`
 	Model  string `json:"model,omitempty"`
-	// Limited keeps the rate limit.
+	// Limited enables the rate limit.
 	Limited bool `json:"limited,omitempty"`
 }
 
-// usage answers a request of the parent.
+// usage is the response to a request of the parent.
 type usage struct {
 	CPU   time.Duration `json:"cpu"`
 	Error string        `json:"error,omitempty"`
 }
 
-// serving is what a role runs.
+// serving is a running role.
 type serving struct {
 	http, grpc string // addresses
 	stop       func() error
@@ -87,7 +87,8 @@ func newChildCommands() []*cobra.Command {
 	return list
 }
 
-// runChild serves until stdin ends. A terminal's interrupt reaches the whole process group; only the parent acts on it.
+// runChild serves until stdin closes. A terminal's interrupt reaches the whole process group; only the parent handles
+// it.
 func runChild(ctx context.Context, serve func(context.Context, childSettings) (serving, error)) error {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	answers := json.NewEncoder(os.Stdout)
@@ -122,7 +123,7 @@ func runChild(ctx context.Context, serve func(context.Context, childSettings) (s
 	return running.stop()
 }
 
-// answer carries a request out and returns the profile that is being written now.
+// answer executes a request and returns the profile in progress.
 func answer(request string, profile *os.File) (*os.File, error) {
 	verb, argument, _ := strings.Cut(request, " ")
 	switch verb {
@@ -141,8 +142,8 @@ func answer(request string, profile *os.File) (*os.File, error) {
 	return profile, fmt.Errorf("unknown request %s", strconv.Quote(request))
 }
 
-// writeAllocations writes what was allocated since the process began; go tool pprof -diff_base takes two such files
-// apart.
+// writeAllocations writes all allocations since the start of the process; go tool pprof -diff_base subtracts two such
+// files.
 func writeAllocations(name string) error {
 	file, err := os.Create(name)
 	if err != nil {
@@ -151,22 +152,22 @@ func writeAllocations(name string) error {
 	return errors.Join(pprof.Lookup("allocs").WriteTo(file, 0), file.Close())
 }
 
-// cpuTime is what this process has used, in user and kernel mode.
+// cpuTime returns the user and system time of this process.
 func cpuTime() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		return 0 // the kernel refuses only arguments that are wrong
+		return 0 // the kernel only rejects invalid arguments
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// logFile is where a server of the bench logs to, beside its data, as to the file of a service manager.
+// logFile is the log file of a benchmarked server, next to its data.
 const logFile = "palisade.log"
 
-// serverLog is such a file. Errors are shown, too: the file goes with the directory.
+// serverLog is a log file. Errors are also printed, because the file is removed with its directory.
 type serverLog struct{ file *os.File }
 
-// Write takes whole lines.
+// Write gets whole lines.
 func (l serverLog) Write(p []byte) (int, error) {
 	if failed := []byte(" level=ERROR "); bytes.Contains(p, failed) {
 		for line := range bytes.Lines(p) {
@@ -178,7 +179,7 @@ func (l serverLog) Write(p []byte) (int, error) {
 	return l.file.Write(p)
 }
 
-// servePalisade runs the server as it is shipped, its log included; most measurements need it without the rate limit.
+// servePalisade runs the server as it is shipped, including its log; most measurements disable the rate limit.
 func servePalisade(ctx context.Context, s childSettings) (serving, error) {
 	cfg := config.Default()
 	cfg.HTTP, cfg.GRPC, cfg.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
@@ -207,7 +208,7 @@ func servePalisade(ctx context.Context, s childSettings) (serving, error) {
 	}}, nil
 }
 
-// serveBare writes the same bytes to whoever asks: what HTTP itself costs.
+// serveBare writes the same bytes to every caller: the cost of HTTP itself.
 func serveBare(ctx context.Context, s childSettings) (serving, error) {
 	page, err := os.ReadFile(s.Page)
 	if err != nil {
@@ -217,7 +218,7 @@ func serveBare(ctx context.Context, s childSettings) (serving, error) {
 	return serveHandler(ctx, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header()["Content-Type"] = []string{"application/json"}
 		w.Header()["Content-Length"] = length
-		_, _ = w.Write(page) // the client counts what it gets
+		_, _ = w.Write(page) // the client checks the size
 	}))
 }
 
@@ -227,6 +228,6 @@ func serveHandler(ctx context.Context, handler http.Handler) (serving, error) {
 		return serving{}, err
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = server.Serve(listener) }() // ends with Close, and whoever asks a dead server sees it
+	go func() { _ = server.Serve(listener) }() // ends with Close; a client of a dead server gets an error
 	return serving{http: listener.Addr().String(), stop: server.Close}, nil
 }

@@ -23,15 +23,15 @@ type bench struct {
 	server   *child
 	client   *client
 
-	uploads int             // that filled the store
-	stored  int             // findings in the store, however they came there
-	decided map[int64]int64 // by project, the id up to which findings were given to triage
+	uploads int             // number of uploads that filled the store
+	stored  int             // number of findings in the store, from any part
+	decided map[int64]int64 // by project, the highest id that was handed out for triage
 	weight  weight
-	plain   bool // the side table of the plain reader is there
+	plain   bool // the side table of the plain reader exists
 }
 
-// run measures everything and prints the tables; it returns errMiss when a bar does not hold. The children write to
-// stderr, too, at the same time.
+// run measures everything and prints the tables; it returns errMiss if a limit is exceeded. The children write to
+// stderr concurrently.
 func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	b, err := newBench(ctx, o, stderr)
 	if err != nil {
@@ -50,7 +50,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	return err
 }
 
-// newBench starts the server on an empty database in a directory of its own.
+// newBench starts the server on an empty database in a temporary directory.
 func newBench(ctx context.Context, o options, stderr io.Writer) (_ *bench, err error) {
 	dir, err := os.MkdirTemp("", "palisade-bench-")
 	if err != nil {
@@ -97,7 +97,7 @@ func (b *bench) stop() error {
 	return server.stop()
 }
 
-// restart gives the server a new process, which knows nothing of what was asked before.
+// restart starts the server again, with empty caches.
 func (b *bench) restart(ctx context.Context) error {
 	if err := b.stop(); err != nil {
 		return err
@@ -113,10 +113,10 @@ func (b *bench) close() error {
 	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
 }
 
-// progress tells what is being done; an error of stderr is not worth ending a measurement for.
+// progress prints the current step; an error of stderr does not end the measurement.
 func (b *bench) progress(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.stderr, "%7s  %s\n", elapsed(b.began), fmt.Sprintf(format, args...))
 }
 
-// elapsed writes a duration for people.
+// elapsed formats a duration.
 func elapsed(since time.Time) string { return time.Since(since).Round(100 * time.Millisecond).String() }

@@ -10,30 +10,30 @@ import (
 	"strings"
 )
 
-// ruleCount is how many rules a report has; their severities take turns.
+// ruleCount is the number of rules in a report; their severities take turns.
 const ruleCount = 200
 
-// suppressedEvery makes every so-many-th result suppressed in the code, so that lists by status have something to skip.
+// suppressedEvery suppresses every n-th result in the code, so that lists by status have rows to skip.
 const suppressedEvery = 5
 
 type object map[string]any
 
-// makeReport returns a SARIF report whose results are those of seed: the same seed gives the same findings, another one
-// gives all new ones. A result takes about 600 bytes, or 620 with its share of the rules of a report of 10,000; the
-// text of each of the ruleCount rules, about 960, is in a report once.
+// makeReport returns a SARIF report for a seed: the same seed gives the same findings, another seed gives all new ones.
+// A result takes about 600 bytes, or 620 with its share of the rules in a report of 10,000. The text of each of the
+// ruleCount rules, about 960 bytes, is in a report once.
 func makeReport(seed uint64, results int) ([]byte, error) {
 	return makeReportOf("benchscan", seed, results)
 }
 
-// makeReportOf is a report of the named tool, which decides what its findings are: code, dependencies or secrets.
+// makeReportOf is makeReport for a tool. The tool determines the product: code, dependencies or secrets.
 func makeReportOf(tool string, seed uint64, results int) ([]byte, error) {
 	var report bytes.Buffer
 	_, err := writeReport(&report, tool, seed, func(n int, _ int64) bool { return n < results })
 	return report.Bytes(), err
 }
 
-// writeReport streams a report: another result for as long as more says so, which is told how many results and bytes
-// there are already. It returns the number of results.
+// writeReport streams a report, with results while more returns true; more gets the number of results and bytes so far.
+// It returns the number of results.
 func writeReport(w io.Writer, tool string, seed uint64, more func(results int, bytes int64) bool) (int, error) {
 	out := bufio.NewWriterSize(w, 256<<10)
 	rules := make([]object, ruleCount)

@@ -7,7 +7,7 @@ import (
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
-// read returns the results of a report and how many were skipped.
+// read returns the results of a report and the number of skipped ones.
 func read(t *testing.T, report []byte) (results []sarif.Result, skipped int) {
 	t.Helper()
 	r, err := sarif.Open(t.Context(), bytes.NewReader(report), sarif.DefaultLimits())

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// The bars of start and size.
+// Limits of start and size.
 const (
-	readyBar = 1000 // milliseconds from the start of the process until it serves
+	readyBar = 1000 // milliseconds from process start until ready
 	idleBar  = 80   // megabytes of an idle server
 	diskBar  = 2.0  // gigabytes of a million findings with all indexes
 )
 
-// idleFor is how long a server is left alone before its memory is read.
+// idleFor is the idle time before the memory is read.
 const idleFor = 5 * time.Second
 
-// measureSize starts the server on the store again and again.
+// measureSize restarts the server on the store several times.
 func (b *bench) measureSize(ctx context.Context) ([]row, error) {
 	var ready, idle sample
 	for range b.rounds {
@@ -45,7 +45,7 @@ func (b *bench) measureSize(ctx context.Context) ([]row, error) {
 	}, b.weight.rows()...), nil
 }
 
-// weight is what the store takes on the disk.
+// weight is the disk usage of the store.
 type weight struct {
 	imported int64 // bytes, on PostgreSQL before indexes were rebuilt
 	bytes    int64
@@ -68,7 +68,7 @@ func (w weight) rows() []row {
 	}
 }
 
-// weigh is called before findings are decorated, which rewrites many of them at once as nobody does in earnest.
+// weigh runs before findings are decorated, which rewrites unrealistically many rows at once.
 func (b *bench) weigh(ctx context.Context) error {
 	err := b.db.settle(ctx)
 	if err != nil {

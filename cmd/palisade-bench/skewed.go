@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// skewedFilters are the filters that are drawn, each asked for skewedRequests times.
+	// skewedFilters is the number of random filters, each requested skewedRequests times.
 	skewedFilters  = 600
 	skewedRequests = 3
 )
 
-// skewedFilter draws a list that one to four documented parameters limit. Half of the values are drawn as the findings
-// have them, so mostly frequent ones, and half of them evenly, so mostly rare ones.
+// filter returns a random list query with one to four documented parameters. Half of the values are drawn with the
+// distribution of the findings, so mostly frequent ones; half uniformly, so mostly rare ones.
 func (s *skew) filter() url.Values {
 	query := url.Values{"page_size": {"100"}}
 	word := func(parameter string, list []string) {
@@ -83,8 +83,8 @@ func (s *skew) filter() url.Values {
 	return query
 }
 
-// measureSkewed asks for lists with random filters in a store of its own, of which some values have many findings and
-// most have few. It is for SQLite: PostgreSQL knows frequent values and combines indexes.
+// measureSkewed requests lists with random filters in a separate store with skewed values: a few values have many
+// findings, most have few. It supports only SQLite: PostgreSQL has statistics of frequent values and combines indexes.
 func (b *bench) measureSkewed(ctx context.Context) (rows []row, err error) {
 	if b.db.postgres() {
 		return nil, nil

@@ -13,8 +13,8 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 )
 
-// Values of skewed findings. The first of each list are frequent: the second has half as many findings as the first,
-// and so on.
+// Values of skewed findings. The first values of each list are frequent: the second has half as many findings as the
+// first, and so on.
 const (
 	skewedProjects = 300
 	skewedRules    = 1000
@@ -36,7 +36,7 @@ var (
 	skewedChecks     = []string{"no_validator", "confirmed_invalid", "validation_error", "confirmed_valid"}
 )
 
-// skew draws numbers of which each is the rarer the higher it is: that of Zipf with an exponent of 1.1.
+// skew draws Zipf-distributed numbers with an exponent of 1.1: higher numbers are rarer.
 type skew struct {
 	*rand.Rand
 	dice map[int]*rand.Zipf
@@ -46,7 +46,7 @@ func newSkew(seed uint64) *skew {
 	return &skew{rand.New(rand.NewPCG(seed, 27)), map[int]*rand.Zipf{}}
 }
 
-// below draws one of n numbers.
+// below draws a number below n.
 func (s *skew) below(n int) int {
 	if s.dice[n] == nil {
 		s.dice[n] = rand.NewZipf(s.Rand, 1.1, 1, uint64(n-1))
@@ -56,7 +56,7 @@ func (s *skew) below(n int) int {
 
 func (s *skew) word(list []string) string { return list[s.below(len(list))] }
 
-// sometimes is a word in so many percent of cases, else null.
+// sometimes returns a value with the given probability in percent, else null.
 func (s *skew) sometimes(percent float64, list []string) any {
 	if s.Float64()*100 >= percent {
 		return nil
@@ -64,7 +64,7 @@ func (s *skew) sometimes(percent float64, list []string) any {
 	return s.word(list)
 }
 
-// skewedRef names a branch, most of which are of pull requests.
+// skewedRef returns a ref; most refs are pull requests.
 func skewedRef(n int) string {
 	if n < 2 {
 		return "refs/heads/" + fillRefs[n]
@@ -76,8 +76,8 @@ const skewedColumns = `deployment_id, project_id, rule_id, first_seen_scan_id, r
 	triage_state, status, triage_reason, policy_mode, autotriage_verdict, component_tag, exposure, transitivity, package, epss_probability, malicious,
 	click_to_fix_state, validation_state, historical, created_at, relevant_since, state_updated_at, content_hash, content`
 
-// skewedFinding draws one finding. What is fixed is mostly old, policies are about few rules, and half of the projects
-// have nothing new: so one condition tells of another, which no statistics of single columns know.
+// finding returns a random finding. Its columns correlate: fixed findings are mostly old, policies cover few rules, and
+// half of the projects have no new findings. Statistics of single columns do not show this.
 func (s *skew) finding(number, of int, content []byte) []any {
 	old := number < of/2
 	project, rule := s.below(skewedProjects), s.below(skewedRules)
@@ -132,7 +132,7 @@ func (s *skew) finding(number, of int, content []byte) []any {
 	}
 }
 
-// fillSkewed fills a store whose tables a server has made.
+// fillSkewed fills a store with tables that a server has created.
 func (b *bench) fillSkewed(ctx context.Context, db *database, findings int) error {
 	content, err := proto.Marshal(&storev1.FindingContent{Message: strings.Repeat("x", 297)})
 	if err != nil {
@@ -157,7 +157,7 @@ func insertSkewed(ctx context.Context, db *database, findings int, content []byt
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	defer func() { _ = tx.Rollback() }() // no effect after the commit
 	insert, err := tx.PrepareContext(ctx, "INSERT INTO findings ("+skewedColumns+") VALUES (?"+strings.Repeat(", ?", strings.Count(skewedColumns, ","))+")")
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func insertSkewed(ctx context.Context, db *database, findings int, content []byt
 	return tx.Commit()
 }
 
-// nthPercent is the value that so many percent of the sorted values do not exceed.
+// nthPercent returns the value that the given percentage of the sorted values does not exceed.
 func nthPercent(sorted []float64, percent float64) float64 {
 	return sorted[int(math.Ceil(float64(len(sorted))*percent/100))-1]
 }

@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// The bars of triage.
+// Limits of triage.
 const (
-	groupBar    = 1.5 // rate of manyClients over that of one
+	groupBar    = 1.5 // throughput of manyClients relative to one client
 	slowestBar  = 100 // milliseconds of the slowest decision of any client
-	bulkBar     = 10  // a bulk decision over the same change by hand
+	bulkBar     = 10  // bulk triage relative to the same change in SQL
 	manyClients = 16
 	bulkTriage  = 100_000
 )
 
-// triageFigures are those of the rounds.
+// triageFigures has the figures of the rounds.
 type triageFigures struct {
-	one, many     sample // decisions a second
+	one, many     sample // decisions per second
 	oneSlow, slow sample // milliseconds
 	failed        sample
 	bulk, byHand  sample // milliseconds
 	bulkSize      int
 }
 
-// measureTriage decides about findings one by one, with one client and with many, and about many at once.
+// measureTriage triages findings one by one, with one client and with many, and in bulk.
 func (b *bench) measureTriage(ctx context.Context) ([]row, error) {
 	if err := b.dropPlain(ctx); err != nil {
 		return nil, err
@@ -65,13 +65,13 @@ func (f *triageFigures) rows() []row {
 	}
 }
 
-// decisions are what clients could decide in a round.
+// decisions are the decisions of all clients in a round.
 type decisions struct {
 	rate, slowest float64
 	failed        int64
 }
 
-// decide lets clients triage one finding after the other for as long as a round is.
+// decide lets clients triage one finding after the other for the duration of a round.
 func (b *bench) decide(ctx context.Context, clients int) (decisions, error) {
 	const mostPerSecond = 4000
 	ids, err := b.undecided(ctx, max(clients, int(b.cpu.Seconds()*mostPerSecond)))
@@ -119,11 +119,12 @@ func (b *bench) decide(ctx context.Context, clients int) (decisions, error) {
 	return decisions{rate: perSecond(len(waited), took), slowest: micros(slices.Max(waited)) / 1000, failed: failed.Load()}, nil
 }
 
-// undecided returns findings on main that nobody was asked to decide about, of one project after the other in turns, of
-// each the oldest first, at most so many: people who decide at the same time mostly do not do so in one project. The
-// same findings on the other ref are decided with them.
+// undecided returns at most the given number of untriaged findings on main, from all projects in turns, oldest first:
+// people who triage concurrently mostly work in different projects. The same findings on the other ref are triaged with
+// them.
 func (b *bench) undecided(ctx context.Context, most int) (ids []int64, err error) {
-	// Most projects have dependencies and no findings; and without the deployment no index finds those of a project.
+	// Most projects have dependencies and no findings. Without the deployment, no index finds the findings of a
+	// project.
 	projects, err := b.ids(ctx, "SELECT id FROM projects WHERE deployment_id = (SELECT MIN(id) FROM deployments) AND EXISTS (SELECT 1 FROM findings WHERE findings.deployment_id = projects.deployment_id AND project_id = projects.id) ORDER BY id")
 	if err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// bulkRounds triages as many findings at once as a person may choose, and changes as many others by hand: two halves of
-// the newest findings of the store, with those on both refs, back and forth between two states.
+// bulkRounds triages the maximum number of findings in bulk, and changes the same number in SQL: two halves of the
+// newest findings of the store, on both refs, back and forth between two states.
 func (b *bench) bulkRounds(ctx context.Context, f *triageFigures) error {
 	half := min(bulkTriage, b.findings/4)
 	ids, err := b.ids(ctx, fmt.Sprintf("SELECT id FROM findings WHERE issue_type = 'sast' AND status = 'open' ORDER BY id DESC LIMIT %d", 2*half))
@@ -46,7 +46,7 @@ func (b *bench) bulkRounds(ctx context.Context, f *triageFigures) error {
 	return nil
 }
 
-// decideByHand is what a person at a SQL prompt would do: the history of the change, then the change.
+// decideByHand does the same in SQL: insert the events, then update the findings.
 func (b *bench) decideByHand(ctx context.Context, ids []int64, state string) (err error) {
 	list, chosen := any(ids), "id = ANY($1)"
 	if !b.db.postgres() {

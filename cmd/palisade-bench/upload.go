@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// uploads are the figures of the rounds of uploads.
+// uploads has the figures of the rounds of uploads.
 type uploads struct {
-	first, again, raw sample // results a second
+	first, again, raw sample // results per second
 	cpu, cpuAgain     sample // microseconds of the server per result
 	bytes             int    // of a report
 }
 
-// measureUploads sends new reports, each twice, and inserts the rows that they made once more by hand.
+// measureUploads uploads new reports, each twice, and inserts the same rows again in SQL.
 func (b *bench) measureUploads(ctx context.Context) ([]row, error) {
 	if err := b.dropPlain(ctx); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (b *bench) uploadRound(ctx context.Context, n int, u *uploads) error {
 		return err
 	}
 	u.bytes = len(report)
-	twin, err := b.twin(ctx, n)
+	rawProject, err := b.rawProject(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (b *bench) uploadRound(ctx context.Context, n int, u *uploads) error {
 		return fmt.Errorf("upload of %d results: first %+v, again %+v", b.results, first, again)
 	}
 	b.stored += b.results
-	tookRaw, err := b.insertRaw(ctx, first.ScanID, twin)
+	tookRaw, err := b.insertRaw(ctx, first.ScanID, rawProject)
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (b *bench) uploadRound(ctx context.Context, n int, u *uploads) error {
 	return nil
 }
 
-// twin makes the project that gets the rows that are inserted by hand, and returns its id.
-func (b *bench) twin(ctx context.Context, n int) (id int64, err error) {
+// rawProject creates the project for the rows that are inserted in SQL, and returns its id.
+func (b *bench) rawProject(ctx context.Context, n int) (id int64, err error) {
 	name := fmt.Sprintf("bench/by-hand-%02d", n)
 	report, err := makeReport(uint64(1<<21+n), 1)
 	if err != nil {
@@ -77,7 +77,7 @@ func (b *bench) twin(ctx context.Context, n int) (id int64, err error) {
 	return id, err
 }
 
-// timedUpload returns how long an upload took and what it cost the server.
+// timedUpload returns the duration of an upload and its CPU time on the server.
 func (b *bench) timedUpload(ctx context.Context, project string, report []byte) (answer uploaded, took, cpu time.Duration, err error) {
 	if err := b.db.checkpoint(ctx); err != nil {
 		return answer, 0, 0, err

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// tenant is a deployment, and a token that may do everything in it.
+// tenant is a deployment, and a token with all permissions in it.
 type tenant struct{ deployment, token string }
 
-// own is the deployment that the server creates.
+// own returns the deployment that the server creates.
 func (b *bench) own() tenant { return tenant{deployment: deployment, token: b.token} }
 
-// client of the tenant.
+// client returns a client of the tenant.
 func (t tenant) client(server *child, connections int) *client {
 	c := newClient(server.ready.HTTP, t.token, connections)
 	c.deployment = t.deployment
 	return c
 }
 
-// visitors are clients of one tenant that ask at fixed times, not as fast as they are answered: one that only waits
-// would ask less just when it is slow.
+// visitors are clients of one tenant with a fixed request rate (open loop). Clients that wait for each response would
+// send less exactly when the server is slow.
 type visitors struct {
 	what      string
 	of        tenant
@@ -30,17 +30,17 @@ type visitors struct {
 	ask       func(context.Context, *client) error
 }
 
-// pageReaders ask for pages: less than the machine can do, so that waiting shows.
+// pageReaders request pages below the capacity of the machine, so that waiting times are visible.
 func pageReaders(of tenant) visitors {
 	return visitors{what: "reader", of: of, clients: readers, perSecond: readsPerSecond, ask: func(ctx context.Context, c *client) error {
-		return c.get(c.findingsPath(theQuery), "", 0)(ctx)
+		return c.get(c.findingsPath(measuredQuery), "", 0)(ctx)
 	}}
 }
 
-// waits are what visitors waited in the rounds, in milliseconds, and how many of their requests failed.
+// waits has the waiting times of visitors in the rounds, in milliseconds, and the number of failed requests.
 type waits struct{ p50, p95, p99, slowest, failed sample }
 
-// visitWhile lets visitors ask until during ends; what is under way then is waited for.
+// visitWhile runs visitors until during ends, and waits for their pending requests.
 func (b *bench) visitWhile(ctx, during context.Context, v visitors, w *waits) error {
 	results := make(chan []time.Duration, v.clients)
 	failures := make(chan int, v.clients)
@@ -72,7 +72,7 @@ func (b *bench) visitWhile(ctx, during context.Context, v visitors, w *waits) er
 	return nil
 }
 
-// percentile is that of waits in order, in milliseconds; 0 without any.
+// percentile returns a percentile of sorted waiting times, in milliseconds; 0 without any.
 func percentile(sorted []time.Duration, percent int) float64 {
 	if len(sorted) == 0 {
 		return 0
@@ -80,7 +80,8 @@ func percentile(sorted []time.Duration, percent int) float64 {
 	return micros(sorted[len(sorted)*percent/100]) / 1000
 }
 
-// visit is one visitor. It waits since the time at which it was to ask, also when the answer before came later.
+// visit runs one visitor. A waiting time starts at the scheduled time of the request, even if the previous response was
+// late.
 func (b *bench) visit(ctx, during context.Context, v visitors) (waited []time.Duration, failed int) {
 	c := v.of.client(b.server, 1)
 	defer c.close()
@@ -97,7 +98,7 @@ func (b *bench) visit(ctx, during context.Context, v visitors) (waited []time.Du
 			waited = append(waited, time.Since(next))
 		}
 		next = next.Add(every)
-		if now := time.Now(); now.Sub(next) > time.Second { // far behind: what it was to ask meanwhile would have waited until now
+		if now := time.Now(); now.Sub(next) > time.Second { // far behind: the skipped requests would have waited until now
 			for ; next.Before(now); next = next.Add(every) {
 				waited = append(waited, now.Sub(next))
 			}

@@ -19,10 +19,10 @@ import (
 func newAdvisories(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "advisories",
-		Short: "Import the advisories of the malware firewall, list them, and ask about a package",
-		Long: `Import, list and ask the advisories of the malware firewall. They come from files in the OSV format
-(https://ossf.github.io/osv-schema), one advisory a file. Those that call a package malicious block its
-installation; see docs/malware-firewall.md.`,
+		Short: "Import and list the advisories of the malware firewall, and check packages",
+		Long: `Import, list and query the advisories of the malware firewall. They come from files in the OSV format
+(https://ossf.github.io/osv-schema), one advisory per file. An advisory that marks a package as malicious blocks
+its installation; see docs/malware-firewall.md.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -30,7 +30,7 @@ installation; see docs/malware-firewall.md.`,
 	return cmd
 }
 
-// shownAdvisory is an advisory as the API answers it.
+// shownAdvisory is an advisory as the API returns it.
 type shownAdvisory struct {
 	ID          string     `json:"id"`
 	Title       string     `json:"title"`
@@ -43,7 +43,7 @@ type shownAdvisory struct {
 	} `json:"packages"`
 }
 
-// effect says what the advisory does.
+// effect returns what the advisory does to an installation.
 func (a shownAdvisory) effect() string {
 	switch {
 	case a.WithdrawnAt != nil:
@@ -131,16 +131,16 @@ func newAdvisoriesList(std streams) *cobra.Command {
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().StringVar(&ecosystem, "ecosystem", "", "advisories about packages of this ecosystem only: npm, pypi, gomod, …")
-	cmd.Flags().StringVar(&name, "package", "", "advisories about this package only; needs --ecosystem")
-	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most")
+	cmd.Flags().StringVar(&ecosystem, "ecosystem", "", "only advisories about packages of this ecosystem: npm, pypi, gomod, …")
+	cmd.Flags().StringVar(&name, "package", "", "only advisories about this package; requires --ecosystem")
+	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of advisories")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	return cmd
 }
 
-// list reads as many pages as the limit takes.
+// list reads pages until it has limit advisories.
 func (f *firewall) list(ctx context.Context, ecosystem, name string, limit int) ([]shownAdvisory, error) {
-	const most = 500 // of one page
+	const most = 500 // page size
 	list := []shownAdvisory{}
 	for cursor := ""; ; {
 		query := url.Values{"limit": {strconv.Itoa(min(limit-len(list), most))}}
@@ -167,10 +167,10 @@ func newAdvisoriesCheck(std streams) *cobra.Command {
 	var flags clientFlags
 	cmd := &cobra.Command{
 		Use:   "check ECOSYSTEM PACKAGE VERSION",
-		Short: "Say whether a package may be installed, and why not",
-		Long: `Say whether a version of a package may be installed, with all advisories about it. Nothing is recorded.
+		Short: "Check whether a package may be installed",
+		Long: `Check whether a version of a package may be installed, and print all advisories about it. Nothing is recorded.
 
-Exit status: 0 it may; 1 it is blocked; 2 an error.`,
+Exit status: 0 allowed; 1 blocked; 2 an error.`,
 		Example: `  palisade advisories check npm left-pad 1.3.0
   palisade advisories check maven com.acme:util 2.0.1`,
 		Args: func(_ *cobra.Command, args []string) error {

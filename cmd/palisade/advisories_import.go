@@ -32,11 +32,11 @@ func newAdvisoriesImport(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import DIR|ZIP",
 		Short: "Import advisories in the OSV format from a directory or a zip file",
-		Long: `Import advisories in the OSV format: every .json file of a directory and what is below it, or of a zip file
-such as https://osv-vulnerabilities.storage.googleapis.com/npm/all.zip. An advisory that is stored already changes only
-when the file's was modified later: the same import again changes nothing, and one that broke off can be repeated.
+		Long: `Import advisories in the OSV format: all .json files below a directory, or in a zip file such as
+https://osv-vulnerabilities.storage.googleapis.com/npm/all.zip. A stored advisory changes only if the file's was
+modified later. Repeating an import changes nothing, and an interrupted import can be repeated.
 
-Exit status: 0 all files were sent; 2 an error, or files that are no JSON.`,
+Exit status: 0 all files were uploaded; 2 an error, or files that are not JSON.`,
 		Example: `  palisade advisories import ./malicious-packages/osv --malicious-only
   palisade advisories import all.zip --malicious-only`,
 		Args: exactlyOne("a directory or a zip file"),
@@ -55,7 +55,7 @@ Exit status: 0 all files were sent; 2 an error, or files that are no JSON.`,
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().BoolVar(&maliciousOnly, "malicious-only", false, "leave out advisories about vulnerabilities, which never block")
+	cmd.Flags().BoolVar(&maliciousOnly, "malicious-only", false, "skip advisories about vulnerabilities, which never block")
 	return cmd
 }
 
@@ -78,7 +78,7 @@ func openAdvisories(name string) (fs.FS, func(), error) {
 	return archive, func() { _ = archive.Close() }, nil
 }
 
-// advisoryImport sends files in batches and adds up what became of them.
+// advisoryImport uploads files in batches and sums up the results.
 type advisoryImport struct {
 	*firewall
 	std           streams
@@ -86,7 +86,7 @@ type advisoryImport struct {
 	bar           *progressbar.ProgressBar // nil away from a terminal
 
 	batch []json.RawMessage
-	names []string // of the files of the batch
+	names []string // file names in the batch
 	size  int
 
 	created, updated, unchanged, skipped, leftOut, unreadable int
@@ -99,9 +99,9 @@ func (i *advisoryImport) run(ctx context.Context, files fs.FS) error {
 		if err != nil || entry.IsDir() || path.Ext(name) != ".json" {
 			return err
 		}
-		if !entry.Type().IsRegular() { // a FIFO would never end, and a link may lead anywhere
+		if !entry.Type().IsRegular() { // reading a FIFO would block, and a link may point anywhere
 			i.notRegular++
-			_, _ = fmt.Fprintf(i.std.err, "skipped %s: it is no regular file\n", printable(name))
+			_, _ = fmt.Fprintf(i.std.err, "skipped %s: not a regular file\n", printable(name))
 			return nil
 		}
 		names = append(names, name)
@@ -111,7 +111,7 @@ func (i *advisoryImport) run(ctx context.Context, files fs.FS) error {
 		return err
 	}
 	if len(names) == 0 {
-		return errors.New("no regular .json files are in there")
+		return errors.New("it contains no regular .json files")
 	}
 	if isTerminal(i.std.err) {
 		i.bar = progressbar.NewOptions(len(names), progressbar.OptionSetWriter(i.std.err), progressbar.OptionSetDescription("Advisories"),
@@ -120,11 +120,11 @@ func (i *advisoryImport) run(ctx context.Context, files fs.FS) error {
 	}
 	for _, name := range names {
 		if err := i.add(ctx, files, name); err != nil {
-			return i.brokeOff(err)
+			return i.withProgress(err)
 		}
 	}
 	if err := i.send(ctx); err != nil {
-		return i.brokeOff(err)
+		return i.withProgress(err)
 	}
 	if i.bar != nil {
 		_ = i.bar.Finish()
@@ -137,7 +137,7 @@ func (i *advisoryImport) run(ctx context.Context, files fs.FS) error {
 	return err
 }
 
-// noFiles counts what was not read since it is no regular file.
+// noFiles counts the entries that were skipped because they are not regular files.
 func (i *advisoryImport) noFiles() string {
 	if i.notRegular == 0 {
 		return ""
@@ -145,12 +145,12 @@ func (i *advisoryImport) noFiles() string {
 	return fmt.Sprintf(", no regular files %d", i.notRegular)
 }
 
-// brokeOff says what is stored already.
-func (i *advisoryImport) brokeOff(err error) error {
+// withProgress adds to an error what has been stored before it.
+func (i *advisoryImport) withProgress(err error) error {
 	return fmt.Errorf("%w\n  %d advisories were created and %d updated before; repeat the import for the rest", err, i.created, i.updated)
 }
 
-// add puts a file into the batch, and sends the batch when it is full.
+// add adds a file to the batch, and uploads a full batch.
 func (i *advisoryImport) add(ctx context.Context, files fs.FS, name string) error {
 	raw, err := readAdvisory(files, name)
 	switch {
@@ -200,7 +200,8 @@ func readAdvisory(files fs.FS, name string) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// mayBeMalicious spares the way to the server, which decides, for what is certainly about a vulnerability.
+// mayBeMalicious prefilters advisories: it is false only for a document that is certainly about a vulnerability. The
+// server makes the decision about all others.
 func mayBeMalicious(raw []byte) bool {
 	return bytes.Contains(raw, []byte("MAL-")) || bytes.Contains(raw, []byte("malicious-packages-origins"))
 }
@@ -234,7 +235,7 @@ func (i *advisoryImport) send(ctx context.Context) error {
 		if i.skipped <= shownSkipped && s.Index >= 0 && s.Index < len(i.names) {
 			_, _ = fmt.Fprintf(i.std.err, "skipped %s: %s\n", printable(i.names[s.Index]), printable(s.Reason))
 		} else if i.skipped == shownSkipped+1 {
-			_, _ = fmt.Fprintln(i.std.err, "more are skipped; the number is shown at the end")
+			_, _ = fmt.Fprintln(i.std.err, "more were skipped; the number is shown at the end")
 		}
 	}
 	i.progress(len(i.batch))

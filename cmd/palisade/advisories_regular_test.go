@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestAdvisoriesRegularFilesOnly: a FIFO would never end, and a link may lead out of the directory.
+// TestAdvisoriesRegularFilesOnly: reading a FIFO would block, and a link may point out of the directory.
 func TestAdvisoriesRegularFilesOnly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -27,7 +27,7 @@ func TestAdvisoriesRegularFilesOnly(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no regular .json files") || i.notRegular != 2 {
 		t.Errorf("%v, %d skipped", err, i.notRegular)
 	}
-	if got := told.String(); !strings.Contains(got, "skipped a.json: it is no regular file") || !strings.Contains(got, "skipped b.json") {
+	if got := told.String(); !strings.Contains(got, "skipped a.json: not a regular file") || !strings.Contains(got, "skipped b.json") {
 		t.Errorf("told %q", got)
 	}
 }

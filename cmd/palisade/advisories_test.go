@@ -11,7 +11,7 @@ import (
 
 const osvFixtures = "../../services/supplychain/osv/testdata"
 
-// zipped puts the fixtures, copied a number of times under ids of their own, into a zip file.
+// zipped writes a zip file with the fixtures, copied several times under different ids.
 func zipped(t *testing.T, copies int) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "all.zip")

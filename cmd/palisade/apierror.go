@@ -11,7 +11,7 @@ import (
 
 const errConnectionRefused = syscall.ECONNREFUSED
 
-// apiError is an error answer of the server.
+// apiError is an error response of the server.
 type apiError struct {
 	status     int
 	retryAfter string
@@ -22,8 +22,8 @@ type apiError struct {
 	RequestID string
 }
 
-// readAPIError reads the one error body of the API. Something between us and the server may answer too, with a page of
-// its own; then its beginning is the best there is.
+// readAPIError reads the error body of the API. A proxy may answer with a page of its own instead; then the beginning
+// of that page is returned.
 func readAPIError(resp *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	var parsed struct {
@@ -48,7 +48,7 @@ func readAPIError(resp *http.Response) error {
 	return e
 }
 
-// Error is the message, what identifies the case, and what to do next.
+// Error returns the message, the ids of the case, and what to do next.
 func (e *apiError) Error() string {
 	var b strings.Builder
 	b.WriteString(printable(e.Message))
@@ -69,7 +69,7 @@ func (e *apiError) Error() string {
 	return b.String()
 }
 
-// violations lists the fields that google.rpc.BadRequest details name, unless the message names them already.
+// violations lists the fields of google.rpc.BadRequest details that the message does not name.
 func (e *apiError) violations() (lines []string) {
 	for _, raw := range e.Details {
 		var detail struct {
@@ -90,11 +90,11 @@ func (e *apiError) violations() (lines []string) {
 func (e *apiError) hint() string {
 	switch e.status {
 	case http.StatusUnauthorized:
-		return "Is " + tokenEnv + " (or --token) right, not expired and not revoked? See on the server: palisade token list"
+		return "Check that " + tokenEnv + " (or --token) is correct, not expired and not revoked. On the server: palisade token list"
 	case http.StatusForbidden:
-		return "The token is known but may not do this; one with another role or scope is needed: palisade token create --help"
+		return "The token is valid but lacks the permission. Create one with another role or scope: palisade token create --help"
 	case http.StatusNotFound:
-		return "A token of another deployment or without the web-api scope gets this answer too. Check --deployment and: palisade token list"
+		return "A token of another deployment, or without the scope web-api, gets the same answer. Check --deployment and: palisade token list"
 	case http.StatusRequestEntityTooLarge:
 		return "The server's limit is max-upload: palisade serve --help"
 	case http.StatusTooManyRequests:
@@ -103,9 +103,9 @@ func (e *apiError) hint() string {
 		}
 		return "Try again later."
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return "The server is starting, stopping or overloaded; try again. Nothing was half done: an upload is stored whole or not at all."
+		return "The server is starting, stopping or overloaded; try again. Uploads are atomic: this one was stored completely or not at all."
 	case http.StatusInternalServerError:
-		return "The server's log says more under this request."
+		return "The server's log has details under this request id."
 	}
 	return ""
 }

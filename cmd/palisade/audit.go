@@ -16,19 +16,19 @@ import (
 	"github.com/palisade/palisade/services/config"
 )
 
-// errNo ends a command with the status of a "no" after it has printed what it found.
+// errNo ends a command with exit status 1 ("no"), after the command has printed its findings.
 var errNo = errors.New("no")
 
 func newAudit(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Verify, anchor, list and export the audit trail: who changed what",
-		Long: `The audit trail has an entry for each call that changed something, that could have and was refused or failed,
-and for each change by a background job or a source-code host. The entries of a deployment are a chain: each holds
-a keyed hash of itself and of the one before, so that one that is edited or removed is found.
+		Long: `The audit trail has an entry for each call that changed something, for each such call that was refused or failed,
+and for each change by a background job or a source-code host. The entries of a deployment form a chain: each
+entry has a keyed hash of itself and of the previous entry, so edited and removed entries are detected.
 
-These commands read the store itself, so they run where the server runs and with its settings; no token is needed.
-The server may run meanwhile. Through the API: GET /api/audit/v1/deployments/{deploymentId}/entries.`,
+These commands read the store directly: run them on the server's machine with the server's settings. They need no
+token, and the server may run at the same time. Through the API: GET /api/audit/v1/deployments/{deploymentId}/entries.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -41,18 +41,18 @@ func newAuditVerify(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Check that no entry was edited or removed",
-		Long: `Walk the audit trail of every deployment, or of one, from its beginning, and report the first place where an entry
-was edited, added or removed, or where the end was cut off, and what is wrong beside the chain: entries that were taken
-out of it, a head or a record that is gone, a trail that was emptied.
+		Long: `Read the audit trail of every deployment, or of one, from its beginning. Report the first entry that was edited, added
+or removed, a truncated end, and damage outside of the chain: entries that were detached from it, a missing chain head
+or record, an emptied trail.
 
-Exit status: 0 when all trails are whole, 1 when one is broken, 2 when it could not be found out.
+Exit status: 0 all trails are intact, 1 a trail is broken, 2 the check failed.
 
-What the database alone cannot show: that all of it, or a whole trail, was put back from an older copy. Keep anchors
-elsewhere (palisade audit anchor, or the setting audit-anchor) and compare with --known: what was there then must still be
-there. Without --known, the file of the setting audit-anchor is taken, if that is a file.`,
+The database alone cannot reveal that it, or a whole trail, was replaced by an older copy. Keep anchors elsewhere
+(palisade audit anchor, or the setting audit-anchor) and compare with --known: entries that existed then must still
+exist. Without --known, the file in the setting audit-anchor is used, if it is a file.`,
 		Example: `  palisade audit verify
   palisade audit verify --known /mnt/elsewhere/anchors.ndjson
-  palisade audit verify --deployment acme --known 1204:9f2c…   # the end of an earlier verification`,
+  palisade audit verify --deployment acme --known 1204:9f2c…   # from an earlier verification`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := loadStore(cmd, std)
@@ -78,18 +78,18 @@ there. Without --known, the file of the setting audit-anchor is taken, if that i
 		},
 	}
 	addOneDeployment(cmd, append(slices.Clone(storeKeys), "audit-anchor"))
-	cmd.Flags().StringVar(&known, "known", "", "what must be there: `SEQUENCE:HASH` of an entry, as an earlier verification printed it, or a file of lines of palisade audit anchor")
+	cmd.Flags().StringVar(&known, "known", "", "entries that must exist: `SEQUENCE:HASH` as printed by an earlier verification, or a file with lines of palisade audit anchor")
 	return cmd
 }
 
-// addOneDeployment adds the settings, with --deployment as a choice.
+// addOneDeployment adds the settings, and --deployment as an optional filter.
 func addOneDeployment(cmd *cobra.Command, keys []string) {
 	config.AddFlags(cmd.Flags(), keys...)
-	cmd.Flags().Lookup("deployment").Usage = "slug of one deployment; all of them without this flag"
+	cmd.Flags().Lookup("deployment").Usage = "slug of one deployment; all deployments without this flag"
 	cmd.Flags().Lookup("deployment").DefValue = ""
 }
 
-// chosenDeployment is the slug that was chosen; empty for all.
+// chosenDeployment returns the slug in --deployment; empty for all deployments.
 func chosenDeployment(cmd *cobra.Command, cfg config.Config) string {
 	if cmd.Flags().Changed("deployment") {
 		return cfg.Deployment
@@ -100,10 +100,11 @@ func chosenDeployment(cmd *cobra.Command, cfg config.Config) string {
 func newAuditAnchor(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "anchor",
-		Short: "Print the ends of the audit trails, to be kept elsewhere",
-		Long: `Print the end of the audit trail of every deployment, or of one, as a line of JSON: deployment, number and hash of the last
-entry, the time, and a MAC. Keep the lines where who can change the database cannot: palisade audit verify --known FILE
-proves later that everything up to there is still as it was. The server does it by itself: --audit-anchor.`,
+		Short: "Print the heads of the audit trails, to be stored elsewhere",
+		Long: `Print the head of the audit trail of every deployment, or of one, as a line of JSON: deployment, number and hash of the
+last entry, the time, and a MAC. Store the lines out of reach of anybody who can change the database. Later, palisade
+audit verify --known FILE proves that all entries up to the anchor are unchanged. The server writes anchors itself with
+--audit-anchor.`,
 		Example: `  palisade audit anchor >> /mnt/elsewhere/anchors.ndjson
   palisade audit anchor --deployment acme`,
 		Args: noArgs,
@@ -125,11 +126,11 @@ proves later that everything up to there is still as it was. The server does it 
 func newAuditBegin(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "begin",
-		Short: "Accept trails whose record is missing, and go on from here",
-		Long: `Make the record that a deployment has an audit trail, for deployments that have none, and the key of the trails when that
-is missing. The server makes both by itself: this is for a deployment that a server of an older version created during an
-upgrade, and to go on after somebody removed a trail. Look into that first: afterwards the trail counts as whole, with
-the present time as its beginning. A chain that is broken stays broken.`,
+		Short: "Accept trails without a record, and continue from here",
+		Long: `Create the record that a deployment has an audit trail, for deployments without one, and the key of the trails if it is
+missing. The server creates both itself. Use this command for a deployment that a server of an older version created
+during an upgrade, and to continue after somebody removed a trail. Investigate that first: afterwards the trail counts
+as intact, and begins at the present time. A broken chain stays broken.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := loadStore(cmd, std)
@@ -141,10 +142,10 @@ the present time as its beginning. A chain that is broken stays broken.`,
 				return err
 			}
 			for _, slug := range begun {
-				_, _ = fmt.Fprintf(std.out, "%s: the trail is recorded from now on\n", printable(slug))
+				_, _ = fmt.Fprintf(std.out, "%s: the trail now has its record\n", printable(slug))
 			}
 			if len(begun) == 0 {
-				_, _ = fmt.Fprintln(std.out, "Nothing to do: every deployment whose trail can be recorded has its record.")
+				_, _ = fmt.Fprintln(std.out, "Nothing to do: no trail without a record can get one.")
 			}
 			return nil
 		},
@@ -153,7 +154,7 @@ the present time as its beginning. A chain that is broken stays broken.`,
 	return cmd
 }
 
-// parseKnown reads SEQUENCE:HASH or the name of a file.
+// parseKnown parses SEQUENCE:HASH, or reads the named file.
 func parseKnown(text string) (services.KnownAudit, error) {
 	if text == "" {
 		return services.KnownAudit{}, nil
@@ -173,7 +174,7 @@ func parseKnown(text string) (services.KnownAudit, error) {
 	return services.KnownAudit{Anchor: services.AuditAnchor{Sequence: sequence, Hash: hash}}, nil
 }
 
-// verifyPrinter writes a paragraph for each deployment, and on a terminal how far the walk has come.
+// verifyPrinter writes a paragraph per deployment and, on a terminal, the progress.
 type verifyPrinter struct {
 	std    streams
 	live   bool
@@ -210,12 +211,12 @@ func (p *verifyPrinter) report(r services.AuditReport) error {
 	switch {
 	case r.Since.IsZero():
 		if len(r.Broken) == 0 {
-			fmt.Fprintf(&b, "        not recorded yet since when there is a trail: the next start of the server does\n")
+			fmt.Fprintf(&b, "        the record of its beginning is missing; the next start of the server creates it\n")
 		}
 	case r.Adopted:
-		fmt.Fprintf(&b, "        recorded since %s, when the deployment was there already\n", instant(r.Since))
+		fmt.Fprintf(&b, "        recorded since %s; the deployment is older\n", instant(r.Since))
 	default:
-		fmt.Fprintf(&b, "        as old as the deployment: since %s\n", instant(r.Since))
+		fmt.Fprintf(&b, "        complete since the creation of the deployment: %s\n", instant(r.Since))
 	}
 	if r.Anchors > 0 {
 		fmt.Fprintf(&b, "        compared with %s\n", plural(int64(r.Anchors), "anchor", "anchors"))

@@ -19,19 +19,19 @@ import (
 	"github.com/palisade/palisade/services/config"
 )
 
-// auditFilter are the flags by which entries are chosen.
+// auditFilter has the filter flags of audit entries.
 type auditFilter struct {
 	since, until, actor, method, object, request, code string
 }
 
 func (f *auditFilter) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.since, "since", "", "only entries from this time on: 7d, 12h, 2026-05-04, 2026-05-04T10:20:30Z")
+	flags.StringVar(&f.since, "since", "", "only entries at or after this time: 7d, 12h, 2026-05-04, 2026-05-04T10:20:30Z")
 	flags.StringVar(&f.until, "until", "", "only entries before this time")
-	flags.StringVar(&f.actor, "actor", "", "who acted: a name (ada@acme.test), a kind (user, token, job, host), or both (token:7)")
-	flags.StringVar(&f.method, "method", "", "the RPC or job: UpdateProject")
-	flags.StringVar(&f.object, "object", "", "what was changed: a kind (project) or a kind and an id (project:7)")
+	flags.StringVar(&f.actor, "actor", "", "actor: a name (ada@acme.test), a kind (user, token, job, host), or both (token:7)")
+	flags.StringVar(&f.method, "method", "", "RPC or job: UpdateProject")
+	flags.StringVar(&f.object, "object", "", "changed object: a kind (project) or a kind and an id (project:7)")
 	flags.StringVar(&f.request, "request", "", "id of the request, as in the header X-Request-Id")
-	flags.StringVar(&f.code, "code", "", "how it ended: OK, PermissionDenied, NotFound, …")
+	flags.StringVar(&f.code, "code", "", "result: OK, PermissionDenied, NotFound, …")
 }
 
 func (f *auditFilter) parse(now time.Time) (*platformv1.ListAuditEntriesRequest, error) {
@@ -50,7 +50,7 @@ func (f *auditFilter) parse(now time.Time) (*platformv1.ListAuditEntriesRequest,
 	return out, err
 }
 
-// auditTime returns nil for a flag that is not given.
+// auditTime parses a time flag; nil for a flag that was not given.
 func auditTime(flag, text string, now time.Time) (*timestamppb.Timestamp, error) {
 	if text == "" {
 		return nil, nil
@@ -70,9 +70,9 @@ func newAuditList(std streams) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List entries of the audit trail as a table, the newest first",
-		Long: `List entries of the audit trail of a deployment, the newest first. The filters are combined: an entry is shown when
-it matches all of them. What exactly changed is in the export.`,
+		Short: "List entries of the audit trail as a table, newest first",
+		Long: `List entries of the audit trail of a deployment, newest first. An entry must match all filters. The export has the
+details of each change.`,
 		Example: `  palisade audit list
   palisade audit list --since 7d --code PermissionDenied   # who was refused
   palisade audit list --object project:7                   # the history of one project
@@ -107,7 +107,9 @@ it matches all of them. What exactly changed is in the export.`,
 				return err
 			}
 			if more {
-				defer func() { _, _ = fmt.Fprintf(std.err, "There are more than %d; --limit shows more of them.\n", limit) }()
+				defer func() {
+					_, _ = fmt.Fprintf(std.err, "There are more than %d entries; use --limit to show more.\n", limit)
+				}()
 			}
 			defer warnWithheld(std, withheld)
 			return table.Flush()
@@ -115,11 +117,11 @@ it matches all of them. What exactly changed is in the export.`,
 	}
 	config.AddFlags(cmd.Flags(), storeKeys...)
 	filter.add(cmd.Flags())
-	cmd.Flags().IntVar(&limit, "limit", 50, "how many entries at the most")
+	cmd.Flags().IntVar(&limit, "limit", 50, "maximum number of entries")
 	return cmd
 }
 
-// warnWithheld says what is not shown.
+// warnWithheld prints how many entries are not shown.
 func warnWithheld(std streams, n int) {
 	if n > 0 {
 		_, _ = fmt.Fprintf(std.err, "palisade: %s left out: edited, moved or added outside of Palisade. Run: palisade audit verify\n",
@@ -127,7 +129,7 @@ func warnWithheld(std streams, n int) {
 	}
 }
 
-// auditActor is the name, and what can be looked up by it.
+// auditActor returns the actor's name, kind and id.
 func auditActor(a *platformv1.AuditActor) string {
 	text := a.GetKind()
 	if a.GetId() != 0 {
@@ -154,10 +156,10 @@ func newAuditExport(std streams) *cobra.Command {
 	var filter auditFilter
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write entries of the audit trail as NDJSON, the oldest first",
-		Long: `Write entries of the audit trail of a deployment to standard output, one JSON object a line, the oldest first, in the
-form of the API: with the objects before and after, and with the hashes. Secrets were redacted before they were
-stored. Entries are written as they are read, so any number of them fits.`,
+		Short: "Write entries of the audit trail as NDJSON, oldest first",
+		Long: `Write entries of the audit trail of a deployment to standard output, one JSON object per line, oldest first. They have
+the form of the API, with the objects before and after the change and with the hashes. Secrets were redacted before
+they were stored. The output is streamed, so memory does not limit the number of entries.`,
 		Example: `  palisade audit export > audit.ndjson
   palisade audit export --since 2026-05-01 --until 2026-06-01 | gzip > audit-2026-05.ndjson.gz
   palisade audit export --since 24h | jq -r 'select(.code != "OK") | .actor.name'`,

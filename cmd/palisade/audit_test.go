@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// An auditor beside a running server: list, export, verify, and a database that somebody tampers with.
+// TestAuditCommands lists, exports and verifies the trail next to a running server, and verifies a tampered database.
 func TestAuditCommands(t *testing.T) {
 	dir := t.TempDir()
 	client, store := startServer(t, dir), []string{"PALISADE_DATA=" + dir}
@@ -69,7 +69,7 @@ func TestAuditCommands(t *testing.T) {
 	}
 }
 
-// TestAuditOutsideComparison: anchors show what the database alone does not.
+// TestAuditOutsideComparison: anchors reveal what the database alone does not.
 func TestAuditOutsideComparison(t *testing.T) {
 	dir := t.TempDir()
 	client, store := startReadyServer(t, dir), []string{"PALISADE_DATA=" + dir}
@@ -87,8 +87,8 @@ func TestAuditOutsideComparison(t *testing.T) {
 			t.Fatal(got.err)
 		}
 	}
-	verify(exitOK, []string{"OK      default: no entries yet", "as old as the deployment"})
-	verify(exitError, nil, "--known", os.DevNull) // nothing to compare with is no proof
+	verify(exitOK, []string{"OK      default: no entries yet", "complete since the creation of the deployment"})
+	verify(exitError, nil, "--known", os.DevNull) // without anything to compare with there is no proof
 	tamper(t, dir, "CREATE TABLE heads_before AS SELECT * FROM audit_heads")
 	empty := palisade(t, "", store, "audit", "anchor")
 	upload()
@@ -119,7 +119,7 @@ func TestAuditOutsideComparison(t *testing.T) {
 	tamper(t, dir, "INSERT INTO audit_heads SELECT * FROM heads_before")
 	verify(exitNo, []string{"BROKEN  default: entries #1 to #2 are missing although #2 is known"})
 	store = store[:1]
-	verify(exitOK, []string{"no entries yet"}) // the database alone cannot show it
+	verify(exitOK, []string{"no entries yet"}) // not visible in the database alone
 	tamper(t, dir, "INSERT INTO audit_entries (deployment_id, actor_kind, actor_id, method, code, request, request_id, remote, at) VALUES (1, 'user', 1, '/forged', 'OK', '{}', 'r', '', 1)")
 	verify(exitNo, []string{"BROKEN  default: 1 entries without a place in the trail were added"})
 	for _, command := range []string{"list", "export"} {
@@ -133,8 +133,8 @@ func TestAuditOutsideComparison(t *testing.T) {
 	verify(exitNo, []string{"BROKEN  default: the key of the audit trail is missing"})
 	wantParts(t, palisade(t, "", store, "audit", "begin").out, "Nothing to do")
 	tamper(t, dir, "DELETE FROM audit_heads")
-	wantParts(t, palisade(t, "", store, "audit", "begin").out, "default: the trail is recorded from now on")
-	verify(exitOK, []string{"when the deployment was there already", "1 entry from before the chain"})
+	wantParts(t, palisade(t, "", store, "audit", "begin").out, "default: the trail now has its record")
+	verify(exitOK, []string{"the deployment is older", "1 entry from before the chain"})
 	verify(exitNo, []string{"line 1 of"}, "--known", file)
 	tamper(t, dir, "DELETE FROM deployments")
 	verify(exitNo, []string{"BROKEN  deployment 1 (deleted): the deployment itself was removed"})
@@ -177,5 +177,5 @@ func TestAuditUsageErrors(t *testing.T) {
 		wantParts(t, got.err, c.want...)
 	}
 	wantParts(t, palisade(t, "", nil, "audit").out, "verify", "list", "export", "chain")
-	wantParts(t, palisade(t, "", nil, "audit", "verify", "--help").out, "Exit status", "--known", "all of them without this flag")
+	wantParts(t, palisade(t, "", nil, "audit", "verify", "--help").out, "Exit status", "--known", "all deployments without this flag")
 }

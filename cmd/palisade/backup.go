@@ -16,14 +16,15 @@ func newBackup(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup --to FILE",
 		Short: "Back up the SQLite database while the server runs",
-		Long: `Copy the SQLite database into a new file, while the server works on it: everything that was acknowledged before
-is in it, and of what comes later whole transactions or nothing. The file is complete under its name or not there;
-it never replaces one.
+		Long: `Copy the SQLite database into a new file while the server runs. The backup contains all writes that were acknowledged
+before it began; later transactions are contained completely or not at all. The file appears under its name only when
+it is complete, and never replaces an existing file.
 
-The key file is not in the backup. Keep it apart: whoever has both has the credentials that are stored, and without
-it they and the audit trail are lost. It changes never, so one copy in a password manager or a safe is enough.
+The key file is not part of the backup. Store it separately: both together reveal the stored credentials, and without
+the key file the credentials and the audit trail are lost. The key never changes, so one copy in a password manager or
+a safe is enough.
 
-On PostgreSQL this prints the command lines of its own tools. Exit status: 0 the backup is there; 2 it is not.`,
+On PostgreSQL this prints the commands of PostgreSQL's own tools. Exit status: 0 the backup was written; 2 an error.`,
 		Example: `  palisade backup --to /backup/palisade-$(date +%F).db
   palisade backup --data /var/lib/palisade --to backup.db -o json`,
 		Args: noArgs,
@@ -46,7 +47,7 @@ On PostgreSQL this prints the command lines of its own tools. Exit status: 0 the
 		},
 	}
 	config.AddFlags(cmd.Flags(), storeKeys...)
-	cmd.Flags().StringVar(&file, "to", "", "the `FILE` to make")
+	cmd.Flags().StringVar(&file, "to", "", "the `FILE` to create")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	_ = cmd.MarkFlagRequired("to")
 	return cmd
@@ -59,7 +60,7 @@ func printBackup(std streams, r services.BackupReport, output string) error {
 		})
 	}
 	_, err := fmt.Fprintf(std.out, "%s: %s, %s\n", printable(r.File), plural(r.Size, "byte", "bytes"), plural(r.Findings, "finding", "findings"))
-	_, _ = fmt.Fprintf(std.err, "The key file %s is not in it: keep a copy of it elsewhere. Credentials and the audit trail cannot be used without it.\n", printable(r.KeyFile))
+	_, _ = fmt.Fprintf(std.err, "The backup does not contain the key file %s: keep a copy elsewhere. Credentials and the audit trail are useless without it.\n", printable(r.KeyFile))
 	return err
 }
 
@@ -68,16 +69,16 @@ func newRestore(std streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "restore --from FILE",
-		Short: "Put a backup of the SQLite database into the data directory",
-		Long: `Put a backup into the data directory, on which no server may run, after it was checked: SQLite finds no damage in it,
-this version of Palisade knows its schema, and its audit trails are whole (as palisade audit verify does; the key
-file must be in its place first). A backup of an older version is brought up to date on the way. The backup
-itself is only read, and until the last step nothing in the data directory changes.
+		Short: "Restore a backup of the SQLite database into the data directory",
+		Long: `Validate a backup and restore it into the data directory. No server may run on that directory. The validation requires
+that SQLite finds no damage, that this version of Palisade knows the schema, and that the audit trails are intact (see
+palisade audit verify; put the key file in its place first). A backup of an older version is migrated. The backup is
+only read, and the data directory does not change before the last step.
 
-With --force a database that is there is replaced and kept beside under another name.
+With --force, an existing database is renamed and replaced.
 
-On PostgreSQL this prints the command lines of its own tools. Exit status: 0 restored; 1 an audit trail of the
-backup is broken, and nothing was changed; 2 it could not be restored.`,
+On PostgreSQL this prints the commands of PostgreSQL's own tools. Exit status: 0 restored; 1 an audit trail of the
+backup is broken, and nothing was changed; 2 an error.`,
 		Example: `  cp /safe/palisade.key /var/lib/palisade/
   palisade restore --data /var/lib/palisade --from /backup/palisade-2026-11-21.db
   palisade restore --from backup.db --force                 # keeps the old one as palisade.db.before-restore-…`,
@@ -100,8 +101,8 @@ backup is broken, and nothing was changed; 2 it could not be restored.`,
 	}
 	config.AddFlags(cmd.Flags(), storeKeys...)
 	cmd.Flags().StringVar(&req.File, "from", "", "the backup `FILE`")
-	cmd.Flags().BoolVar(&req.Force, "force", false, "replace a database that is there; it is kept under another name")
-	cmd.Flags().BoolVar(&req.AcceptBrokenAudit, "accept-broken-audit", false, "restore although the audit trail in the backup was changed by somebody")
+	cmd.Flags().BoolVar(&req.Force, "force", false, "replace an existing database; it is kept under another name")
+	cmd.Flags().BoolVar(&req.AcceptBrokenAudit, "accept-broken-audit", false, "restore although an audit trail in the backup is broken")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	_ = cmd.MarkFlagRequired("from")
 	return cmd
@@ -128,10 +129,10 @@ func printRestore(std streams, p *verifyPrinter, r services.RestoreReport, outpu
 	}
 	_, err := fmt.Fprintf(std.out, "%s: %s, %s\n", printable(r.Database), plural(r.Size, "byte", "bytes"), plural(r.Findings, "finding", "findings"))
 	if len(r.Migrated) > 0 {
-		_, _ = fmt.Fprintf(std.out, "The backup was of an older version; %s applied.\n", plural(int64(len(r.Migrated)), "migration was", "migrations were"))
+		_, _ = fmt.Fprintf(std.out, "The backup was from an older version; %s applied.\n", plural(int64(len(r.Migrated)), "migration was", "migrations were"))
 	}
 	if r.Kept != "" {
-		_, _ = fmt.Fprintf(std.out, "The database that was there is now %s.\n", printable(r.Kept))
+		_, _ = fmt.Fprintf(std.out, "The previous database is now %s.\n", printable(r.Kept))
 	}
 	return err
 }

@@ -16,10 +16,10 @@ import (
 	"testing"
 )
 
-// load uploads reports and triages, until its context ends or it has done its share.
+// load uploads reports and triages findings, until its context ends or it has done its share.
 type load struct {
 	url string
-	// projects are those whose upload was acknowledged; triaged those whose decision was.
+	// projects have an acknowledged upload; triaged ones also have an acknowledged triage.
 	mu                sync.Mutex
 	projects, triaged map[string]bool
 	wrote             atomic.Int64
@@ -54,7 +54,7 @@ func (l *load) note(in map[string]bool, project string) {
 	l.wrote.Add(1)
 }
 
-// acknowledged is what the server has said yes to so far.
+// acknowledged returns what the server has acknowledged so far.
 func (l *load) acknowledged() (projects, triaged []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +89,7 @@ func (l *load) post(ctx context.Context, t *testing.T, path, body string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// A backup that is taken while others write holds everything that was acknowledged before it began, and no half of a
+// TestBackupUnderLoad: a backup during writes contains everything that was acknowledged before it began, and no partial
 // transaction.
 func TestBackupUnderLoad(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
@@ -121,7 +121,7 @@ func TestBackupUnderLoad(t *testing.T) {
 			t.Fatalf("backup: %s", made.err)
 		}
 		wantParts(t, made.out, file, "bytes", "findings")
-		wantParts(t, made.err, filepath.Join(dir, "palisade.key"), "not in it")
+		wantParts(t, made.err, filepath.Join(dir, "palisade.key"), "does not contain the key file")
 		checkRestored(t, file, projects, triaged)
 	}
 	stop()
@@ -149,7 +149,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	wantParts(t, refused.err, "in use", "stop")
 }
 
-// restore also tries what must be refused.
+// restore also tries restores that must be refused.
 func restore(t *testing.T, dir, other, file string) {
 	t.Helper()
 	environ := []string{"PALISADE_DATA=" + other}
@@ -217,7 +217,7 @@ func wantTamperedRefused(t *testing.T, dir, file string) {
 	wantParts(t, got.out+got.err, "BROKEN", "nothing was restored", "--accept-broken-audit")
 }
 
-// checkRestored looks at the tables themselves: each upload and each decision is there as a whole or not at all.
+// checkRestored reads the tables: each upload and each triage decision is complete or absent.
 func checkRestored(t *testing.T, path string, projects, triaged []string) {
 	t.Helper()
 	db, err := sql.Open("sqlite3", "file:"+path)
@@ -296,7 +296,7 @@ func TestRestoreRefusesDamage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			target := t.TempDir()
-			made := filepath.Join(target, "new") // by this command, and taken away again
+			made := filepath.Join(target, "new") // created by this command, and removed again
 			got := palisade(t, "", []string{"PALISADE_DATA=" + made}, "restore", "--from", c.file)
 			if got.status != exitError {
 				t.Errorf("status %d: %s", got.status, got.out)
@@ -318,7 +318,7 @@ func TestBackupOnPostgresNamesItsTools(t *testing.T) {
 		}
 		wantParts(t, got.err, "pg_dump --format=custom --no-owner --file='/b/a b.dump' 'postgres://palisade@db:5433/app'", "pg_restore", "PITR", "palisade audit verify")
 	}
-	// What the connection needs is kept, but neither secrets nor what only Palisade's driver knows.
+	// The connection settings are kept, but no secrets and no parameters that only Palisade's driver knows.
 	environ = []string{"PALISADE_DATABASE=postgres://palisade:hidden@[::1]:5433/app?sslmode=verify-full&default_query_exec_mode=exec&sslpassword=hidden"}
 	got := palisade(t, "", environ, "backup", "--to", "a.dump")
 	if got.status != exitError || strings.Contains(got.err, "hidden") {

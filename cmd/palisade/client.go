@@ -23,7 +23,7 @@ const (
 	defaultServer = "http://127.0.0.1:8080"
 )
 
-// client speaks the HTTP API of one server with one token.
+// client calls the HTTP API of one server with one token.
 type client struct {
 	http  *http.Client
 	base  *url.URL
@@ -31,7 +31,7 @@ type client struct {
 	agent string
 }
 
-// clientFlags are the flags that every command has that goes through the API.
+// clientFlags are the flags of all commands that call the API.
 type clientFlags struct {
 	server, token, deployment string
 }
@@ -39,10 +39,11 @@ type clientFlags struct {
 func (f *clientFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.server, "server", "", "`URL` of the server (env "+urlEnv+", default "+defaultServer+")")
 	cmd.Flags().StringVar(&f.token, "token", "", "API token (env "+tokenEnv+"; prefer it, other users of the machine can read flags)")
-	cmd.Flags().StringVar(&f.deployment, "deployment", "", "`slug` of the deployment; the token's own when absent")
+	cmd.Flags().StringVar(&f.deployment, "deployment", "", "`slug` of the deployment; default: the deployment of the token")
 }
 
-// newClient resolves flag, then environment, then default, and refuses what cannot work before anything is sent.
+// newClient resolves flags, environment variables and defaults, in this order, and rejects invalid settings before a
+// request is sent.
 func (f *clientFlags) newClient(std streams) (*client, error) {
 	server, from := f.server, "--server"
 	if server == "" {
@@ -65,16 +66,16 @@ func (f *clientFlags) newClient(std streams) (*client, error) {
 	token = strings.TrimSpace(token)
 	if token == "" {
 		return nil, fmt.Errorf("no API token: set %s or give --token.\n"+
-			"  The server printed one on its first start; make another beside it with: palisade token create --name NAME", tokenEnv)
+			"  The server printed one on its first start; create another one with: palisade token create --name NAME", tokenEnv)
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, usagef("the token contains blanks or characters that no token has; is it quoted or cut correctly?")
 	}
 	if base.Scheme == "http" && !loopback(base.Hostname()) {
-		_, _ = fmt.Fprintf(std.err, "palisade: warning: %s is plain HTTP: the token crosses the network readable\n", base.Redacted())
+		_, _ = fmt.Fprintf(std.err, "palisade: warning: %s is plain HTTP: the token is sent over the network unencrypted\n", base.Redacted())
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	// A refused upload is answered before its body is sent.
+	// The server refuses an upload before its body is sent.
 	transport.ExpectContinueTimeout = 2 * time.Second
 	return &client{
 		http:  &http.Client{Transport: transport, CheckRedirect: refuseRedirect},
@@ -84,9 +85,9 @@ func (f *clientFlags) newClient(std streams) (*client, error) {
 	}, nil
 }
 
-// refuseRedirect stops at the first redirect: a POST would become a GET, and where a token goes is the caller's choice.
+// refuseRedirect refuses redirects: a POST would become a GET, and the caller decides which server gets the token.
 func refuseRedirect(next *http.Request, _ []*http.Request) error {
-	return fmt.Errorf("the server answered with a redirect to %s://%s; if that is right, use it as --server", next.URL.Scheme, next.URL.Host)
+	return fmt.Errorf("the server answered with a redirect to %s://%s; if that is correct, use it as --server", next.URL.Scheme, next.URL.Host)
 }
 
 func loopback(host string) bool {
@@ -107,7 +108,7 @@ func (c *client) request(ctx context.Context, method string, query url.Values, b
 	return req, nil
 }
 
-// do sends a request and decodes the answer into result; an error status becomes an [*apiError].
+// do sends a request and decodes the response into result. An error status becomes an [*apiError].
 func (c *client) do(req *http.Request, result any) error {
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -122,31 +123,31 @@ func (c *client) do(req *http.Request, result any) error {
 		return c.unreachable(err)
 	}
 	if err := json.Unmarshal(body, result); err != nil {
-		return fmt.Errorf("%s answered with something that is not the expected JSON (%w); is it a Palisade server of this version?", c.base, err)
+		return fmt.Errorf("%s did not answer with the expected JSON (%w); is it a Palisade server of this version?", c.base, err)
 	}
 	return nil
 }
 
-// unreachable says why there was no answer, and what to do.
+// unreachable explains why there was no response, and what to do.
 func (c *client) unreachable(err error) error {
 	var dns *net.DNSError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted")
 	case errors.Is(err, errConnectionRefused):
-		return fmt.Errorf("nothing listens at %s.\n  Start the server with: palisade serve\n  or name another one with --server or %s", c.base, urlEnv)
+		return fmt.Errorf("nothing listens at %s.\n  Start the server with: palisade serve\n  or set another one with --server or %s", c.base, urlEnv)
 	case errors.As(err, &dns):
 		return fmt.Errorf("the host of %s is unknown (%s).\n  Check --server or %s", c.base, dns.Err, urlEnv)
 	default:
 		var u *url.Error
 		if errors.As(err, &u) {
-			err = u.Err // without the whole URL, which is long and tells nothing new
+			err = u.Err // without the whole URL, which is long and known to the caller
 		}
 		return fmt.Errorf("no answer from %s: %w", c.base, err)
 	}
 }
 
-// resolveDeployment returns the slug that was given, or asks the server: a token sees exactly one deployment.
+// resolveDeployment returns the given slug, or asks the server: a token belongs to exactly one deployment.
 func (c *client) resolveDeployment(ctx context.Context, given string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -167,7 +168,7 @@ func (c *client) resolveDeployment(ctx context.Context, given string) (string, e
 	}
 	switch len(slugs) {
 	case 0:
-		return "", errors.New("this token sees no deployment; it may have been made for another purpose than the Web API")
+		return "", errors.New("this token has access to no deployment; it may lack the scope web-api")
 	case 1:
 		return slugs[0], nil
 	default:
@@ -175,9 +176,9 @@ func (c *client) resolveDeployment(ctx context.Context, given string) (string, e
 	}
 }
 
-// waitReady asks the server whether it is ready until it says yes or the time is over.
-func (c *client) waitReady(ctx context.Context, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// waitReady polls the server until it is ready or the time is over.
+func (c *client) waitReady(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -200,7 +201,7 @@ func (c *client) waitReady(ctx context.Context, patience time.Duration) error {
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return errors.New("interrupted")
 			}
-			return fmt.Errorf("%s was not ready after %v", c.base, patience)
+			return fmt.Errorf("%s was not ready after %v", c.base, timeout)
 		}
 	}
 }

@@ -26,7 +26,8 @@ func openDeployment(ctx context.Context, flags clientFlags, std streams) (*deplo
 	return &deploymentClient{client: c, deploymentID: id}, err
 }
 
-// deploymentID finds the number of a deployment, which most of the API wants. slug "" is the token's own.
+// deploymentID looks up the id of a deployment, which most of the API needs. The slug "" means the token's own
+// deployment.
 func (c *client) deploymentID(ctx context.Context, slug string) (string, error) {
 	slug, err := c.resolveDeployment(ctx, slug)
 	if err != nil {
@@ -50,16 +51,16 @@ func (c *client) deploymentID(ctx context.Context, slug string) (string, error) 
 			return strconv.FormatInt(d.ID, 10), nil
 		}
 	}
-	return "", fmt.Errorf("this token sees no deployment %q", slug)
+	return "", fmt.Errorf("this token has no access to a deployment %q", slug)
 }
 
-// send sends a request to a part of the API, such as "api/rules/v1"; body may be nil.
+// send sends a request to an API group such as "api/rules/v1"; body may be nil.
 func (d *deploymentClient) send(ctx context.Context, method, api string, query url.Values, body any, path ...string) (raw json.RawMessage, err error) {
 	var content io.Reader
 	if body != nil {
 		var encoded bytes.Buffer
 		encoder := json.NewEncoder(&encoded)
-		encoder.SetEscapeHTML(false) // patterns of rules are full of what it would make longer
+		encoder.SetEscapeHTML(false) // patterns of rules are full of characters that escaping would make longer
 		if err := encoder.Encode(body); err != nil {
 			return nil, err
 		}
@@ -80,7 +81,7 @@ func (d *deploymentClient) send(ctx context.Context, method, api string, query u
 	return raw, err
 }
 
-// ask is send with the answer decoded into result, too.
+// ask is send, and decodes the response into result.
 func (d *deploymentClient) ask(ctx context.Context, method, api string, query url.Values, body, result any, path ...string) (json.RawMessage, error) {
 	raw, err := d.send(ctx, method, api, query, body, path...)
 	if err != nil {

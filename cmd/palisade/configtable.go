@@ -18,7 +18,7 @@ Every setting is a flag of ` + "`palisade serve`" + `, an environment variable, 
 ` + "`PALISADE_CONFIG`" + ` names. A flag wins over the variable, the variable over the file, the file over the default. An empty
 variable counts as not set.
 
-An unknown key or ` + "`PALISADE_…`" + ` variable stops the start, so that a misspelt security setting cannot be overlooked. (The
+An unknown key or ` + "`PALISADE_…`" + ` variable is an error, so that a misspelt security setting cannot go unnoticed. (The
 variables that Kubernetes sets for a service named ` + "`palisade`" + ` are ignored.) Secrets are never printed or logged.
 
 Sizes are written as ` + "`16MiB`" + `, ` + "`64KiB`" + ` or in bytes; durations as ` + "`500ms`" + `, ` + "`60s`" + `, ` + "`15m`" + ` or ` + "`30d`" + `.
@@ -38,12 +38,13 @@ log-format: json
 max-upload: 2GiB
 ` + "```" + `
 
-The log goes to standard error. Lines wait up to 100 ms for one another while the server serves; warnings and errors, and with them all
-lines before, are written at once, and so is everything from the first signal to stop on. A process that is killed (` + "`kill -9`" + `) or crashes loses the
-lines of the last 100 ms, never what Go itself prints about a crash. What must not be lost is in the audit trail.
+The log goes to standard error. While the server runs, lines are buffered for up to 100 ms. Warnings and errors flush
+the buffer immediately, and after the first stop signal nothing is buffered. A process that is killed (` + "`kill -9`" + `) or
+crashes loses the lines of the last 100 ms, but never Go's own crash output. The audit trail does not depend on the
+log.
 
-The client commands (` + "`palisade upload`, `palisade findings`" + `) read ` + "`PALISADE_URL`" + ` and ` + "`PALISADE_TOKEN`" + ` instead. Traces are set
-up by the standard ` + "`OTEL_…`" + ` variables.
+The client commands (` + "`palisade upload`, `palisade findings`" + `) read ` + "`PALISADE_URL`" + ` and ` + "`PALISADE_TOKEN`" + ` instead. The
+standard ` + "`OTEL_…`" + ` variables configure traces.
 `
 
 // newConfigTable is hidden: `make generate` calls it.
@@ -67,7 +68,7 @@ func newConfigTable(std streams) *cobra.Command {
 	return cmd
 }
 
-// configPage is docs/configuration.md.
+// configPage returns docs/configuration.md.
 func configPage() []byte {
 	var b bytes.Buffer
 	b.WriteString(configIntro)

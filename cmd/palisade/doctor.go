@@ -14,9 +14,9 @@ import (
 func newDoctor(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check configuration, database, migrations, key and clock, and say what to do",
-		Long: `Check everything that a server with these settings needs, and say for each failure what to do about it.
-Nothing is changed. Exit status 2 when a check fails.`,
+		Short: "Check configuration, database, migrations, key and clock",
+		Long: `Check everything that a server with these settings needs, and print a remedy for each failure. Nothing is changed.
+Exit status 2 if a check fails.`,
 		Example: `  palisade doctor
   palisade doctor --config /etc/palisade.yaml`,
 		Args: noArgs,
@@ -26,7 +26,7 @@ Nothing is changed. Exit status 2 when a check fails.`,
 				err = cfg.Validate()
 			}
 			checks := configChecks(err)
-			// With a broken part that does not concern the store, the store can still be looked at.
+			// If the broken settings do not concern the store, the store can still be checked.
 			if err == nil || cfg.ValidateStore() == nil {
 				checks = append(checks, services.Doctor(cmd.Context(), cfg)...)
 			}
@@ -55,7 +55,7 @@ func configChecks(err error) []services.Check {
 	return checks
 }
 
-// printChecks writes one line a check, and the cure under each that failed; it tells whether all are well.
+// printChecks writes one line per check, with the remedy below each failed one. It returns whether all checks passed.
 func printChecks(w io.Writer, checks []services.Check) bool {
 	width := 0
 	for _, c := range checks {

@@ -25,13 +25,13 @@ func newFindings(std streams) *cobra.Command {
 	var o findingsOptions
 	cmd := &cobra.Command{
 		Use:   "findings",
-		Short: "List findings, with every filter of the API, and explain or change by what they are recognised",
-		Long: `List findings, newest first, as a table, as JSON (exactly as the API gives them) or as CSV. The filters
-have the names and values of the API's query parameters; lists are written with commas or by repeating
-the flag. One page is printed unless --all is given.
+		Short: "List findings with all filters of the API, and explain or correct their identity",
+		Long: `List findings, newest first, as a table, as JSON (exactly as the API returns them) or as CSV. The filters
+have the names and values of the API's query parameters; separate list values with commas or repeat the
+flag. Without --all, one page is printed.
 
-The commands below are about the identity of findings: by what one is recognised from scan to scan, and what
-to do when a scan took one for another.`,
+The subcommands concern the identity of findings: how findings are matched from scan to scan, and how to
+correct a wrong match.`,
 		Example: `  palisade findings --status open --severities high,critical
   palisade findings --repos acme/web --ref main --since 7d
   palisade findings --issue-type sca --exposures reachable,always_reachable
@@ -42,7 +42,7 @@ to do when a scan took one for another.`,
 	}
 	o.client.add(cmd)
 	addFilterFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&o.all, "all", false, "every page, not one")
+	cmd.Flags().BoolVar(&o.all, "all", false, "print all pages")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table, json or csv")
 	cmd.MarkFlagsMutuallyExclusive("all", "page")
 	cmd.AddCommand(newFindingsExplain(std), newFindingsSplit(std), newFindingsMerge(std), newFindingsUndo(std), newIdentityChanges(std))
@@ -93,7 +93,8 @@ func (o *findingsOptions) run(cmd *cobra.Command, std streams) error {
 	return nil
 }
 
-// footer says how much was shown and how to see more. The API gives no total; a full page means that there may be more.
+// footer prints how much was shown and how to see more. The API gives no total; a full page means that there may be
+// more.
 func (o *findingsOptions) footer(flags *pflag.FlagSet, query url.Values, count int) string {
 	if count == 0 {
 		return "No findings match."
@@ -116,7 +117,7 @@ func (o *findingsOptions) footer(flags *pflag.FlagSet, query url.Values, count i
 	return fmt.Sprintf("%d %s on page %d; there may be more: --page %d, or --all.", count, noun, page, page+1)
 }
 
-// findingsList reads pages of one query.
+// findingsList reads the pages of one query.
 type findingsList struct {
 	client     *client
 	deployment string
@@ -143,8 +144,8 @@ func (l *findingsList) printPage(ctx context.Context, printer findingsPrinter) (
 	return len(items), printItems(printer, items, nil)
 }
 
-// printAll reads pages until one is not full. A finding that arrives meanwhile moves the others by one, so that the
-// last of a page comes again as the first of the next: each id is printed once.
+// printAll reads pages until one is not full. A finding that is added meanwhile shifts the others by one, and the last
+// finding of a page is repeated as the first one of the next page; each id is printed once.
 func (l *findingsList) printAll(ctx context.Context, printer findingsPrinter) (int, error) {
 	size := allPageSize
 	if text := l.query.Get("page_size"); text != "" {
@@ -171,7 +172,7 @@ func printItems(printer findingsPrinter, items []json.RawMessage, seen map[int64
 	for _, raw := range items {
 		var f finding
 		if err := json.Unmarshal(raw, &f); err != nil {
-			return fmt.Errorf("a finding of the answer is not as expected: %w", err)
+			return fmt.Errorf("unexpected finding in the response: %w", err)
 		}
 		if seen != nil {
 			if seen[f.ID] {

@@ -21,9 +21,9 @@ func newFindingsExplain(std streams) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "explain ID",
-		Short: "Say by what a finding is recognised, and how scans met it",
-		Long: `Say by which evidence a finding is recognised from scan to scan, how the latest scan met it and what else its
-result could have been, on which other refs it is, and what people changed about it.`,
+		Short: "Explain the identity of a finding, and how scans matched it",
+		Long: `Print the evidence that identifies a finding from scan to scan, how the latest scan matched it and which other
+findings it considered, the siblings on other refs, and the changes that people made.`,
 		Example: `  palisade findings explain 4711
   palisade findings explain 4711 -o json | jq .latest`,
 		Args: numbers("the id of a finding"),
@@ -48,7 +48,7 @@ result could have been, on which other refs it is, and what people changed about
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().IntVar(&limit, "limit", 20, "how many earlier joins, other refs and changes at most, 1 to 100")
+	cmd.Flags().IntVar(&limit, "limit", 20, "maximum number of earlier matches, of other refs and of changes, 1 to 100")
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	return cmd
 }
@@ -59,7 +59,7 @@ func printExplanation(out io.Writer, e *findingsv1.ExplainMatchResponse) error {
 	line("Finding %s", identityLine(e.GetFinding()))
 	line("  rule %s of %s", orDash(e.GetRuleName()), orDash(strings.TrimSpace(e.GetTool()+" "+e.GetAnalysisCategory())))
 	if e.MergedInto != nil {
-		line("It was merged into finding %d. See: palisade findings explain %d", e.GetMergedInto(), e.GetMergedInto())
+		line("Merged into finding %d. See: palisade findings explain %d", e.GetMergedInto(), e.GetMergedInto())
 	}
 	identity := e.GetIdentity()
 	if identity.GetFirstScanId() != 0 {
@@ -68,28 +68,28 @@ func printExplanation(out io.Writer, e *findingsv1.ExplainMatchResponse) error {
 	} else {
 		line("Identity %s", printable(identity.GetName()))
 	}
-	line("\nEvidence, the strongest first (ladder %d)", identity.GetVersion())
+	line("\nEvidence, strongest first (ladder %d)", identity.GetVersion())
 	for _, piece := range e.GetEvidence() {
 		line("  %s\t%s", printable(piece.GetRung()), printable(piece.GetMadeOf()))
 	}
 	if len(e.GetEvidence()) == 0 {
-		line("  None yet: the next scan makes it.")
+		line("  None yet: the next scan computes it.")
 	}
 	if e.GetLatest() != nil {
 		line("\nLatest")
-		printSight(line, e.GetLatest())
+		printSighting(line, e.GetLatest())
 	}
 	if len(e.GetEarlier()) > 0 {
-		line("\nEarlier joins")
+		line("\nEarlier matches")
 	}
-	for _, sight := range e.GetEarlier() {
-		printSight(line, sight)
+	for _, sighting := range e.GetEarlier() {
+		printSighting(line, sighting)
 	}
 	if len(e.GetOtherRefs()) > 0 {
 		line("\nOn other refs")
 	}
-	for _, twin := range e.GetOtherRefs() {
-		line("  %s", identityLine(twin))
+	for _, sibling := range e.GetOtherRefs() {
+		line("  %s", identityLine(sibling))
 	}
 	if len(e.GetChanges()) > 0 {
 		line("\nChanges by people")
@@ -108,13 +108,13 @@ func undoneWord(c *findingsv1.IdentityChange) string {
 	return " (undone " + minute(c.GetUndoneAt()) + ")"
 }
 
-func printSight(line func(string, ...any), sight *findingsv1.IdentitySight) {
-	line("  Scan %d of %s, %s: %s", sight.GetScanId(), printable(shortRef(sight.GetRef())), minute(sight.GetAt()), printable(sight.GetText()))
-	if sight.GetBefore() != nil && sight.GetAfter() != nil {
-		line("    from %s to %s", identityPlace(sight.GetBefore()), identityPlace(sight.GetAfter()))
+func printSighting(line func(string, ...any), sighting *findingsv1.IdentitySight) {
+	line("  Scan %d of %s, %s: %s", sighting.GetScanId(), printable(shortRef(sighting.GetRef())), minute(sighting.GetAt()), printable(sighting.GetText()))
+	if sighting.GetBefore() != nil && sighting.GetAfter() != nil {
+		line("    from %s to %s", identityPlace(sighting.GetBefore()), identityPlace(sighting.GetAfter()))
 	}
-	for _, other := range sight.GetConsidered() {
-		why := "taken"
+	for _, other := range sighting.GetConsidered() {
+		why := "chosen"
 		if other.GetRefused() != "" {
 			why = other.GetRefused()
 		}
@@ -122,7 +122,7 @@ func printSight(line func(string, ...any), sight *findingsv1.IdentitySight) {
 	}
 }
 
-// identityLine is a finding in one line.
+// identityLine formats a finding as one line.
 func identityLine(f *findingsv1.IdentityFinding) string {
 	decision := printable(f.GetTriageState())
 	if f.GetTriageReason() != "" {

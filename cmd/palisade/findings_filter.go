@@ -11,10 +11,10 @@ import (
 	"github.com/palisade/palisade/services/config"
 )
 
-// filter is one query parameter of the findings list (specification, operation 11). Its flag has the same name with
-// dashes. Values are checked by the server alone, which also knows the words of later versions.
+// filter is a query parameter of the findings list (specification, operation 11). Its flag has the same name with
+// dashes. Only the server validates values, because it may be newer and know more of them.
 type filter struct {
-	name string // of the query parameter
+	name string // name of the query parameter
 	kind filterKind
 	doc  string
 }
@@ -31,10 +31,10 @@ const (
 
 var filters = []filter{
 	{"issue_type", oneWord, "sast (default), sca or ai_sast"},
-	{"since", moment, "only findings relevant since then: 7d, 2026-05-04, 2026-05-04T10:20:30Z or epoch seconds"},
+	{"since", moment, "only findings relevant since this time: 7d, 2026-05-04, 2026-05-04T10:20:30Z or epoch seconds"},
 	{"page", number, "page, from 0"},
-	{"page_size", number, "findings a page, 100 to 3000 (default 100)"},
-	{"dedup", flagged, "one row for a finding that is on several refs"},
+	{"page_size", number, "findings per page, 100 to 3000 (default 100)"},
+	{"dedup", flagged, "collapse a finding that is on several refs into one row"},
 	{"repos", list, "project names"},
 	{"repository_ids", list, "project ids"},
 	{"status", oneWord, "open, fixed, ignored, reviewing, fixing or provisionally_ignored"},
@@ -49,7 +49,7 @@ var filters = []filter{
 	{"component_tags", list, "component tags"},
 	{"exposures", list, "reachable, always_reachable, conditionally_reachable, unreachable, unknown (sca)"},
 	{"transitivities", list, "direct, transitive, unknown (sca)"},
-	{"is_malicious", flagged, "only malicious dependencies, or with =false only the others (sca)"},
+	{"is_malicious", flagged, "only malicious dependencies; with =false only other findings (sca)"},
 	{"click_to_fix_pr_state", list, "open, merged (sast, sca)"},
 }
 
@@ -70,7 +70,7 @@ func addFilterFlags(fs *pflag.FlagSet) {
 	}
 }
 
-// filterQuery makes the query of the flags that were given.
+// filterQuery returns the query for the given flags.
 func filterQuery(fs *pflag.FlagSet, now time.Time) (url.Values, error) {
 	query := url.Values{}
 	for _, f := range filters {
@@ -98,7 +98,7 @@ func filterQuery(fs *pflag.FlagSet, now time.Time) (url.Values, error) {
 	return query, nil
 }
 
-// parseMoment turns a time that a person writes into the epoch seconds of the API.
+// parseMoment parses a time from the command line into the epoch seconds of the API.
 func parseMoment(text string, now time.Time) (string, error) {
 	if _, err := strconv.ParseFloat(text, 64); err == nil {
 		return text, nil

@@ -16,7 +16,7 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 )
 
-// identities is the API about the identity of findings, of one deployment.
+// identities calls the identity API of one deployment.
 type identities struct{ *deploymentClient }
 
 func openIdentities(ctx context.Context, flags clientFlags, std streams) (*identities, error) {
@@ -24,7 +24,7 @@ func openIdentities(ctx context.Context, flags clientFlags, std streams) (*ident
 	return &identities{d}, err
 }
 
-// call sends a request; body may be nil. The answer comes back raw, and decoded into result.
+// call sends a request; body may be nil. It returns the raw response, and decodes it into result.
 func (i *identities) call(ctx context.Context, method string, query url.Values, body map[string]string, result proto.Message, path ...string) (json.RawMessage, error) {
 	var sent any
 	if body != nil {
@@ -35,12 +35,12 @@ func (i *identities) call(ctx context.Context, method string, query url.Values, 
 		return nil, err
 	}
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, result); err != nil {
-		return nil, fmt.Errorf("the answer is not as expected: %w", err)
+		return nil, fmt.Errorf("unexpected response: %w", err)
 	}
 	return raw, nil
 }
 
-// numbers wants so many ids; names say what of.
+// numbers requires one id per name; the names are for the error text.
 func numbers(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != len(names) {
@@ -55,7 +55,7 @@ func numbers(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// identityChanger makes a command that changes identities: it prints what was done and how to take it back.
+// identityChanger adds --note to a command that changes identities. The command prints the change and how to undo it.
 func identityChanger(std streams, cmd *cobra.Command, send func(ctx context.Context, i *identities, args []string, note string) (*findingsv1.IdentityChange, []*findingsv1.IdentityFinding, error)) *cobra.Command {
 	var flags clientFlags
 	var note string
@@ -74,24 +74,24 @@ func identityChanger(std streams, cmd *cobra.Command, send func(ctx context.Cont
 			}
 		}
 		if change.GetUndoneAt() == nil {
-			_, _ = fmt.Fprintf(std.err, "Identity change %d. Take it back with: palisade findings undo %d\n", change.GetId(), change.GetId())
+			_, _ = fmt.Fprintf(std.err, "Identity change %d. Undo it with: palisade findings undo %d\n", change.GetId(), change.GetId())
 		}
 		return nil
 	}
 	flags.add(cmd)
-	cmd.Flags().StringVar(&note, "note", "", "why; kept in the history of the findings")
+	cmd.Flags().StringVar(&note, "note", "", "reason, stored in the history of the findings")
 	return cmd
 }
 
 func newFindingsSplit(std streams) *cobra.Command {
 	return identityChanger(std, &cobra.Command{
 		Use:   "split ID",
-		Short: "Say that the latest scan took another finding for this one",
-		Long: `Say that the latest join of a finding was wrong. The finding keeps its id, its history and its decision, gets
-back what it was before, and is fixed; a new finding, about which nobody has decided, takes what is in the
-code. A finding without such a join is separated from the findings of its name on other refs.`,
+		Short: "Declare the latest match of a finding wrong",
+		Long: `Declare the latest match of a finding wrong. The finding keeps its id, history and triage decision, returns to
+its previous state, and is fixed; a new, untriaged finding takes the result in the code. A finding without
+such a match is separated from its siblings on other refs.`,
 		Example: `  palisade findings explain 4711
-  palisade findings split 4711 --note "the query beside it"`,
+  palisade findings split 4711 --note "the query next to it"`,
 		Args: numbers("the id of a finding"),
 	}, func(ctx context.Context, i *identities, args []string, note string) (*findingsv1.IdentityChange, []*findingsv1.IdentityFinding, error) {
 		var answer findingsv1.SplitFindingResponse
@@ -103,10 +103,10 @@ code. A finding without such a join is separated from the findings of its name o
 func newFindingsMerge(std streams) *cobra.Command {
 	return identityChanger(std, &cobra.Command{
 		Use:   "merge ID INTO",
-		Short: "Say that a finding is the same as another one",
-		Long: `Say that the finding ID is the same as the finding INTO, on all refs of their project. INTO stays, with its
-decision; where nobody has decided about it, it takes that about ID. At most one of the two may be in the
-code of a ref: the next scan would find two results for one finding.`,
+		Short: "Declare a finding the same as another one",
+		Long: `Declare the finding ID the same as the finding INTO, on all refs of their project. INTO stays, with its triage
+decision; if it is untriaged, it takes the decision of ID. At most one of the two may be in the code of a
+ref: the next scan would have two results for one finding.`,
 		Example: `  palisade findings merge 4712 4711 --note "moved to another file"`,
 		Args:    numbers("the id of a finding", "the id of the finding that stays"),
 	}, func(ctx context.Context, i *identities, args []string, note string) (*findingsv1.IdentityChange, []*findingsv1.IdentityFinding, error) {
@@ -119,9 +119,9 @@ code of a ref: the next scan would find two results for one finding.`,
 func newFindingsUndo(std streams) *cobra.Command {
 	return identityChanger(std, &cobra.Command{
 		Use:   "undo CHANGE",
-		Short: "Take a split or a merge back",
-		Long: `Take a split or a merge back, once. It is refused when somebody has decided about its findings, or changed them
-again, since. What scans have seen meanwhile stays true.`,
+		Short: "Undo a split or a merge",
+		Long: `Undo a split or a merge, once. It is refused if somebody has triaged or changed its findings since. The results
+of later scans are kept.`,
 		Example: `  palisade findings identity-changes
   palisade findings undo 17`,
 		Args: numbers("the number of a change"),

@@ -22,7 +22,7 @@ func newIdentityChanges(std streams) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "identity-changes",
-		Short: "List splits and merges, the newest first",
+		Short: "List splits and merges, newest first",
 		Example: `  palisade findings identity-changes --limit 20
   palisade findings identity-changes --finding 4711 -o json`,
 		Args: noArgs,
@@ -54,16 +54,16 @@ func newIdentityChanges(std streams) *cobra.Command {
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().Int64Var(&findingID, "finding", 0, "changes of this finding only, by `id`")
-	cmd.Flags().Int64Var(&projectID, "project-id", 0, "changes in this project only, by `id`")
-	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most")
+	cmd.Flags().Int64Var(&findingID, "finding", 0, "only changes of the finding with this `id`")
+	cmd.Flags().Int64Var(&projectID, "project-id", 0, "only changes in the project with this `id`")
+	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of changes")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	return cmd
 }
 
-// changes reads as many pages as the limit takes: decoded, and each change as the server sent it.
+// changes reads pages until it has limit changes. It returns them decoded and as the server sent them.
 func (i *identities) changes(ctx context.Context, query url.Values, limit int) (list []*findingsv1.IdentityChange, raw []json.RawMessage, err error) {
-	const most = 1000 // of one page
+	const most = 1000 // page size
 	raw = []json.RawMessage{}
 	for {
 		query.Set("limit", strconv.Itoa(min(limit-len(list), most)))

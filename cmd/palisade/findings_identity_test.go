@@ -21,7 +21,7 @@ func TestFindingsExplain(t *testing.T) {
 	wantParts(t, got.out, "Finding 4711 on main: unresolved, ignored (false_positive), app/db.py:90", "rule py.sqli of opengrep",
 		"Identity 68b34ca87f70c2a689a5327c66691a40, since scan 411 of main, 2026-05-04 10:20Z", "  shape    the shape of the matched lines",
 		"Scan 412 of main, 2026-05-05 10:20Z: The scan joined its result", "from app/db.py:12 to app/db.py:90", "finding 4700 by line: its shape is another one",
-		"finding 4711 by shape: taken", "4712 on dev: fixed, ignored (false_positive), app/db.py:12", "split  token 1", `left\x1b]0;x`, "(undone 2026-05-06 10:20Z)")
+		"finding 4711 by shape: chosen", "4712 on dev: fixed, ignored (false_positive), app/db.py:12", "split  token 1", `left\x1b]0;x`, "(undone 2026-05-06 10:20Z)")
 	if last := server.requests[len(server.requests)-1]; last.URL.RawQuery != "limit=5" {
 		t.Errorf("query %q", last.URL.RawQuery)
 	}

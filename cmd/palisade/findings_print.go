@@ -10,7 +10,7 @@ import (
 	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
-// finding is what the table and the CSV file show of a finding of any kind.
+// finding has the columns of the table and the CSV file, for all issue types.
 type finding struct {
 	ID            int64  `json:"id"`
 	Severity      string `json:"severity"`
@@ -38,7 +38,7 @@ type finding struct {
 	} `json:"found_dependency"`
 }
 
-// place is the file and line, or the package of a supply-chain finding that has none.
+// place returns the file and line, or the package of a supply-chain finding without a file.
 func (f finding) place() string {
 	switch {
 	case f.Location.FilePath != "" && f.Location.Line > 0:
@@ -51,7 +51,7 @@ func (f finding) place() string {
 	return "-"
 }
 
-// findingsPrinter writes findings as they come. raw is the finding as the server sent it.
+// findingsPrinter writes findings as they arrive. raw is the finding as the server sent it.
 type findingsPrinter interface {
 	add(raw json.RawMessage, f finding) error
 	end() error
@@ -67,7 +67,7 @@ func newTablePrinter(w io.Writer, colour bool) *tablePrinter {
 	return &tablePrinter{table: printout.NewTable(w), colour: colour}
 }
 
-// severityColours are escape sequences of one length, because the table counts their bytes as if they were visible.
+// severityColours are escape sequences of equal length, because the table counts their bytes as visible.
 var severityColours = map[string]string{"critical": "\x1b[35m", "high": "\x1b[31m", "medium": "\x1b[33m", "low": "\x1b[36m", "": "\x1b[39m"}
 
 func (p *tablePrinter) paint(severity, text string) string {
@@ -94,10 +94,10 @@ func (p *tablePrinter) add(_ json.RawMessage, f finding) error {
 
 func (p *tablePrinter) end() error { return p.table.Flush() }
 
-// shortRef leaves out what every branch has; other refs stay whole.
+// shortRef removes the prefix of branches; other refs stay unchanged.
 func shortRef(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }
 
-// jsonPrinter writes {"findings":[…]}, one finding a line, each exactly as the server sent it.
+// jsonPrinter writes {"findings":[…]}, one finding per line, exactly as the server sent it.
 type jsonPrinter struct {
 	w    io.Writer
 	rows int

@@ -96,7 +96,7 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// pages serves total findings in pages and, between two, adds one in front, as a scan meanwhile would.
+// pages serves total findings in pages. Between two pages it inserts one at the front, like a scan.
 func pages(t *testing.T, total int) *httptest.Server {
 	t.Helper()
 	shift := 0

@@ -13,17 +13,17 @@ import (
 	"github.com/palisade/palisade/services/config"
 )
 
-// healthcheckTimeout bounds the one request.
+// healthcheckTimeout limits the request.
 const healthcheckTimeout = 5 * time.Second
 
 func newHealthcheck(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "healthcheck",
-		Short: "Ask the server on this machine whether it is ready",
-		Long: `Ask the server on this machine, at its metrics port, whether it is ready to serve: for a container's
-HEALTHCHECK, where there is no curl. The settings are those of serve.
+		Short: "Check whether the server on this machine is ready",
+		Long: `Check at the metrics port whether the server on this machine is ready: for a container's HEALTHCHECK
+without curl. It has the same settings as serve.
 
-Exit status 1 when the server answers that it is not ready, and says why; 2 when it does not answer.`,
+Exit status 1 if the server is not ready, with the reason; 2 if it does not answer.`,
 		Example: `  palisade healthcheck
   PALISADE_METRICS=0.0.0.0:9091 palisade healthcheck`,
 		Args: noArgs,
@@ -32,7 +32,7 @@ Exit status 1 when the server answers that it is not ready, and says why; 2 when
 			if err != nil {
 				return err
 			}
-			return askReady(cmd, std.out, cfg.Metrics)
+			return printReadiness(cmd, std.out, cfg.Metrics)
 		},
 	}
 	config.AddFlags(cmd.Flags())
@@ -40,8 +40,8 @@ Exit status 1 when the server answers that it is not ready, and says why; 2 when
 	return cmd
 }
 
-// askReady prints what the server at a listening address says of itself.
-func askReady(cmd *cobra.Command, out io.Writer, address string) error {
+// printReadiness prints the readiness of the server at a listen address.
+func printReadiness(cmd *cobra.Command, out io.Writer, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)
@@ -53,7 +53,7 @@ func askReady(cmd *cobra.Command, out io.Writer, address string) error {
 	if err != nil {
 		return err
 	}
-	// Without a proxy: HTTP_PROXY is for what lies outside.
+	// No proxy: HTTP_PROXY is for outside hosts.
 	client := &http.Client{Timeout: healthcheckTimeout, Transport: &http.Transport{Proxy: nil}}
 	response, err := client.Do(request)
 	if err != nil {

@@ -14,9 +14,9 @@ func newJWT(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "jwt --email EMAIL",
 		Short: "Mint a user token (JWT) for a local user, or rotate the signing key",
-		Long: `Mint a JSON Web Token for a user of this server, signed with the server's own key. It is the only thing
-on standard output. Some operations accept only such a token and no API token. The command works on the
-store itself, so it runs where the server runs and with its settings, and leaves an entry in the audit trail.`,
+		Long: `Mint a JSON Web Token for a user of this server, signed with the server's own key. Standard output has only
+the token. Some operations accept such a token and no API token. The command uses the store directly: run it on
+the server's machine with the server's settings. It is recorded in the audit trail.`,
 		Example: `  curl -H "Authorization: Bearer $(palisade jwt --email ada@example.com)" http://127.0.0.1:8080/api/v1/deployments
   palisade jwt --email ada@example.com --ttl 15m
   palisade jwt rotate`,
@@ -53,9 +53,9 @@ func newJWTRotate(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate",
 		Short: "Sign new user tokens with a new key",
-		Long: `Make a new signing key. Tokens that the old key signed stay valid until they expire, and both keys are
-published meanwhile. With --revoke the old keys are deleted: every node refuses their tokens from the next
-request on, and everybody who uses one needs a new one.`,
+		Long: `Create a new signing key. Tokens signed with the old key stay valid until they expire; until then both keys
+are published. With --revoke the old keys are deleted: every node refuses their tokens from the next request
+on, and their users need new tokens.`,
 		Example: `  palisade jwt rotate
   palisade jwt rotate --revoke    # a key or a token has leaked`,
 		Args: noArgs,
@@ -77,6 +77,6 @@ request on, and everybody who uses one needs a new one.`,
 		},
 	}
 	config.AddFlags(cmd.Flags(), storeKeys...)
-	cmd.Flags().BoolVar(&revoke, "revoke", false, "refuse all tokens that older keys signed, at once")
+	cmd.Flags().BoolVar(&revoke, "revoke", false, "revoke all tokens signed with older keys, immediately")
 	return cmd
 }

@@ -15,7 +15,7 @@ import (
 
 const (
 	webhookSecretEnv = config.EnvPrefix + "WEBHOOK_SECRET"
-	// listenGrace is how long answers that are being written get at the end.
+	// listenGrace is the time for pending responses at shutdown.
 	listenGrace = 5 * time.Second
 )
 
@@ -32,15 +32,15 @@ func newListen(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "listen",
 		Short: "Receive webhooks, check their signatures and print them",
-		Long: `Receive the webhooks of a notification rule, check that they are signed with the secret, and print
-a line for each event, until Ctrl-C. It shows what a receiver of your own will get: try it first.
+		Long: `Receive the webhooks of a notification rule, check their signatures against the secret, and print a line
+for each event, until Ctrl-C. It shows what your own receiver will get.
 
 Two signatures are checked over the raw body: X-Semgrep-Signature-256 (hex HMAC-SHA256), and
-webhook-signature of Standard Webhooks, whose secret is "whsec_" and the base64 of the same text.
-A message without a signature or with a wrong one is answered with 401, which says why. A message
-whose id came before is marked as a duplicate: deliveries are repeated until they succeed.
+webhook-signature of Standard Webhooks (its secret is "whsec_" and the base64 of the same text).
+A message with a missing or wrong signature is answered with 401 and the reason. A message with a
+known id is marked as a duplicate: deliveries are retried until they succeed.
 
-Palisade calls no private addresses unless its operator allows it, so start it with --egress-allow.`,
+Palisade does not call private addresses unless the operator allows them with --egress-allow.`,
 		Example: `  # A server that may call the receiver, and the receiver
   palisade serve --egress-allow 127.0.0.1:8099
   export PALISADE_WEBHOOK_SECRET=$(openssl rand -hex 16)
@@ -52,16 +52,16 @@ Palisade calls no private addresses unless its operator allows it, so start it w
       "config": {"url": "http://127.0.0.1:8099/", "secret": "'$PALISADE_WEBHOOK_SECRET'"}}}'
   curl -X POST -H "Authorization: Bearer $PALISADE_TOKEN" http://127.0.0.1:8080/api/agent/deployments/1/actions/1/test
 
-  # Fail half of the time to see retries; end after ten different messages; one JSON object a line
+  # Fail half of the messages to see retries; end after ten distinct messages; one JSON object per line
   palisade listen --fail 0.5 --count 10 -o json | jq .rule`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), std) },
 	}
-	cmd.Flags().StringVar(&o.address, "addr", "127.0.0.1:8099", "address to listen on; port 0 is any free one")
-	cmd.Flags().StringVar(&o.secret, "secret", "", "what messages are signed with (env "+webhookSecretEnv+"; prefer it, other users of the machine can read flags); without it, signatures are not checked")
-	cmd.Flags().Float64Var(&o.fail, "fail", 0, "share of messages that is answered with 500, from 0 to 1")
-	cmd.Flags().IntVar(&o.count, "count", 0, "end after so many different ids; 0 means not at all")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "text or json (an object a line)")
+	cmd.Flags().StringVar(&o.address, "addr", "127.0.0.1:8099", "address to listen on; port 0 picks a free port")
+	cmd.Flags().StringVar(&o.secret, "secret", "", "signing secret (env "+webhookSecretEnv+"; prefer it, other users of the machine can read flags); without it, signatures are not checked")
+	cmd.Flags().Float64Var(&o.fail, "fail", 0, "fraction of messages to answer with 500, from 0 to 1")
+	cmd.Flags().IntVar(&o.count, "count", 0, "end after this number of distinct ids; 0: never")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "text or json (one object per line)")
 	return cmd
 }
 
@@ -69,7 +69,7 @@ func (o *listenOptions) run(ctx context.Context, std streams) error {
 	if err := oneOf("output", o.output, "text", "json"); err != nil {
 		return err
 	}
-	if !(o.fail >= 0 && o.fail <= 1) { // NaN too
+	if !(o.fail >= 0 && o.fail <= 1) { // also rejects NaN
 		return usagef("--fail: got %v, want a share from 0 to 1", o.fail)
 	}
 	if o.count < 0 {
@@ -85,7 +85,7 @@ func (o *listenOptions) run(ctx context.Context, std streams) error {
 	r := newWebhookReceiver(*o, std)
 	_, _ = fmt.Fprintf(std.err, "Listening on http://%s/; Ctrl-C ends.\n", listener.Addr())
 	if o.secret == "" {
-		_, _ = fmt.Fprintf(std.err, "There is no secret (--secret or %s): signatures are not checked.\n", webhookSecretEnv)
+		_, _ = fmt.Fprintf(std.err, "No secret (--secret or %s): signatures are not checked.\n", webhookSecretEnv)
 	}
 	if err := r.serve(ctx, listener); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (o *listenOptions) run(ctx context.Context, std streams) error {
 	return r.tally.print(std.err)
 }
 
-// serve answers until ctx ends or enough has come; then answers that are being written are still written.
+// serve answers requests until ctx ends or enough messages have arrived. Pending responses are then completed.
 func (r *webhookReceiver) serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler: r, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: time.Minute, MaxHeaderBytes: 64 << 10,

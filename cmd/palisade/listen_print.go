@@ -10,13 +10,13 @@ import (
 	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
-// listenEvent is a line of `palisade listen`: a finding or scan of a message, or a message that was not taken.
+// listenEvent is a line of `palisade listen`: a finding or scan of a message, or a rejected message.
 type listenEvent struct {
 	Time      string          `json:"time"`
 	Kind      string          `json:"kind"` // finding, scan, other, empty; refused, failed
-	ID        string          `json:"id"`   // of the message: all its findings share it
+	ID        string          `json:"id"`   // id of the message, shared by all its findings
 	Duplicate bool            `json:"duplicate"`
-	Status    int             `json:"status"` // that was answered
+	Status    int             `json:"status"` // status of the response
 	Reason    string          `json:"reason,omitempty"`
 	Rule      string          `json:"rule,omitempty"`
 	Path      string          `json:"path,omitempty"`
@@ -54,7 +54,7 @@ func (p textEvents) print(e listenEvent) {
 	_, _ = fmt.Fprintln(p.w, line)
 }
 
-// listenTally counts what came; findings and scans without those of duplicates.
+// listenTally counts messages and events. Findings and scans of duplicates do not count.
 type listenTally struct {
 	requests, delivered, different, duplicates, failed, badSignature, malformed int
 
@@ -72,7 +72,7 @@ func (t *listenTally) count(kind string) {
 	}
 }
 
-// print writes the table at the end; rows that are 0 and never expected are left out.
+// print writes the summary table, without unexpected rows that are 0.
 func (t *listenTally) print(w io.Writer) error {
 	table := printout.NewTable(w)
 	for _, row := range []struct {
@@ -81,8 +81,8 @@ func (t *listenTally) print(w io.Writer) error {
 		always bool
 	}{
 		{"messages", t.requests, true},
-		{"  taken", t.delivered, true},
-		{"    different ids", t.different, true},
+		{"  accepted", t.delivered, true},
+		{"    distinct ids", t.different, true},
 		{"    duplicates", t.duplicates, true},
 		{"  failed on purpose", t.failed, false},
 		{"  refused: signature", t.badSignature, false},

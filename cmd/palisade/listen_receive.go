@@ -15,19 +15,19 @@ import (
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// maxWebhook is the largest body that is read, in bytes.
+// maxWebhook is the maximum size of a body in bytes.
 const maxWebhook = 32 << 20
 
-// webhookReceiver answers as a receiver should, and prints what came.
+// webhookReceiver answers like a real receiver, and prints the events.
 type webhookReceiver struct {
 	secret  string
 	fail    float64
 	count   int
 	now     func() time.Time
 	printer eventPrinter
-	enough  chan struct{} // closed after count different ids
+	enough  chan struct{} // closed after count distinct ids
 
-	mu    sync.Mutex // of all below, and of the printer
+	mu    sync.Mutex // guards the fields below, and the printer
 	seen  map[string]bool
 	tally listenTally
 }
@@ -56,19 +56,19 @@ func (r *webhookReceiver) ServeHTTP(w http.ResponseWriter, request *http.Request
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.Header().Set("Allow", "POST, GET, HEAD, OPTIONS")
-		answerJSON(w, http.StatusMethodNotAllowed, "error", "webhooks are posted, got "+request.Method)
+		answerJSON(w, http.StatusMethodNotAllowed, "error", "webhooks use POST, got "+request.Method)
 	}
 }
 
 func (r *webhookReceiver) receive(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxWebhook))
 	delivery := listenEvent{Time: r.now().Format(time.RFC3339), ID: request.Header.Get(webhooks.HeaderWebhookID)}
-	if delivery.ID == "" { // other senders than Palisade have no id: the same body counts as the same message
+	if delivery.ID == "" { // senders other than Palisade have no id: messages with the same body are duplicates
 		sum := sha256.Sum256(body)
 		delivery.ID = "sha256:" + hex.EncodeToString(sum[:8])
 	}
 	if err != nil {
-		status, reason := http.StatusBadRequest, "the body broke off"
+		status, reason := http.StatusBadRequest, "the body is incomplete"
 		var tooLarge *http.MaxBytesError
 		if errors.As(err, &tooLarge) {
 			status, reason = http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit)
@@ -82,7 +82,7 @@ func (r *webhookReceiver) receive(w http.ResponseWriter, request *http.Request) 
 	}
 	events, err := parseEvents(body)
 	if err != nil {
-		r.refuse(w, delivery, http.StatusBadRequest, "the body is no JSON: "+err.Error())
+		r.refuse(w, delivery, http.StatusBadRequest, "the body is not JSON: "+err.Error())
 		return
 	}
 	if rand.Float64() < r.fail {
@@ -107,7 +107,7 @@ func (r *webhookReceiver) refuse(w http.ResponseWriter, delivery listenEvent, st
 	answerJSON(w, status, "error", reason)
 }
 
-// note prints a message that was not taken.
+// note prints a rejected message.
 func (r *webhookReceiver) note(e listenEvent, count func(*listenTally)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +116,7 @@ func (r *webhookReceiver) note(e listenEvent, count func(*listenTally)) {
 	r.printer.print(e)
 }
 
-// accept prints the events of a message that was taken. A message of nothing still gets a line.
+// accept prints the events of an accepted message. A message without events also gets a line.
 func (r *webhookReceiver) accept(delivery listenEvent, events []listenEvent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,8 +143,8 @@ func (r *webhookReceiver) accept(delivery listenEvent, events []listenEvent) {
 	}
 }
 
-// parseEvents reads a body: an array of findings, or one scan (facts section 9). What else is in it, such as items in
-// the form of Slack, is of kind "other".
+// parseEvents parses a body: an array of findings, or one scan (facts section 9). Other content, such as Slack items,
+// has the kind "other".
 func parseEvents(body []byte) ([]listenEvent, error) {
 	var items []json.RawMessage
 	var one json.RawMessage

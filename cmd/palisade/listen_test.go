@@ -24,7 +24,7 @@ const (
 	scanBody      = `{"semgrep_scan":{"id":55}}`
 )
 
-// lockedBuffer is what a running command writes to and a test reads from.
+// lockedBuffer lets a running command write and a test read concurrently.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -61,7 +61,7 @@ func startListen(t *testing.T, environ []string, args ...string) *listening {
 			streams{in: strings.NewReader(""), out: &l.out, err: &l.err, environ: environ, now: time.Now})
 	}()
 	t.Cleanup(stop)
-	for { // the port answers as soon as the command listens; the test's own time-out ends a wait in vain
+	for { // the port answers as soon as the command listens; the test's timeout ends a futile wait
 		response, err := http.Get(l.url)
 		if err == nil {
 			_ = response.Body.Close()
@@ -75,7 +75,7 @@ func startListen(t *testing.T, environ []string, args ...string) *listening {
 	}
 }
 
-// end stops the command as Ctrl-C does, unless it has ended by itself.
+// end stops the command like Ctrl-C, unless it has already ended.
 func (l *listening) end() {
 	l.t.Helper()
 	l.stop()
@@ -118,7 +118,7 @@ func contractDigest(body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// signed are the headers of a sender that signs both ways.
+// signed returns the headers of a sender that uses both signatures.
 func signed(t *testing.T, id, body string, at time.Time) map[string]string {
 	t.Helper()
 	signer, err := webhooks.NewWebhookRaw([]byte(webhookSecret))
@@ -155,7 +155,7 @@ func TestListenPrintsAndCounts(t *testing.T) {
 		wantParts(t, lines[i], want)
 	}
 	summary := strings.Join(strings.Fields(l.err.String()), " ")
-	wantParts(t, summary, "Listening on "+strings.TrimSuffix(l.url, "hook")+";", "messages 5", "taken 5", "different ids 4", "duplicates 1", "findings 2", "scans 1", "other events 1")
+	wantParts(t, summary, "Listening on "+strings.TrimSuffix(l.url, "hook")+";", "messages 5", "accepted 5", "distinct ids 4", "duplicates 1", "findings 2", "scans 1", "other events 1")
 	if strings.Contains(summary, "refused") || strings.Contains(l.out.String()+summary, webhookSecret) {
 		t.Errorf("got %s", summary)
 	}
@@ -185,17 +185,17 @@ func TestListenChecksSignatures(t *testing.T) {
 		"none":               {nil, findingBody, 401, "not signed"},
 		"id alone":           {map[string]string{"webhook-id": "evt_9"}, findingBody, 401, "not signed"},
 		"another body":       {good, findingBody + " ", 401, contractSignature + " does not match the body"},
-		"no digest":          {with(contractSignature, "abc"), findingBody, 401, "no SHA-256 digest"},
-		"short digest":       {with(contractSignature, "abcd"), findingBody, 401, "no SHA-256 digest"},
+		"no digest":          {with(contractSignature, "abc"), findingBody, 401, "not a SHA-256 digest"},
+		"short digest":       {with(contractSignature, "abcd"), findingBody, 401, "not a SHA-256 digest"},
 		"wrong digest":       {with(contractSignature, contractDigest("x")), findingBody, 401, "does not match the body"},
 		"wrong standard":     {with("webhook-signature", "v1,AAAA"), findingBody, 401, "webhook-signature does not match"},
 		"another id":         {with("webhook-id", "evt_2"), findingBody, 401, "webhook-signature does not match"},
-		"no id":              {with("webhook-id", ""), findingBody, 401, "needs webhook-id"},
-		"no time":            {with("webhook-timestamp", "now"), findingBody, 401, "no number of seconds"},
+		"no id":              {with("webhook-id", ""), findingBody, 401, "requires webhook-id"},
+		"no time":            {with("webhook-timestamp", "now"), findingBody, 401, "not a number of seconds"},
 		"replayed later":     {signed(t, "evt_1", findingBody, time.Now().Add(-time.Hour)), findingBody, 401, "five minutes"},
 		"from the future":    {signed(t, "evt_1", findingBody, time.Now().Add(time.Hour)), findingBody, 401, "five minutes"},
-		"no JSON":            {signed(t, "evt_1", "hello", time.Now()), "hello", 400, "no JSON"},
-		"empty":              {signed(t, "evt_1", "", time.Now()), "", 400, "no JSON"},
+		"no JSON":            {signed(t, "evt_1", "hello", time.Now()), "hello", 400, "not JSON"},
+		"empty":              {signed(t, "evt_1", "", time.Now()), "", 400, "not JSON"},
 		"too large":          {good, strings.Repeat(" ", maxWebhook+1), 413, "larger than"},
 	} {
 		if status, text := l.send(http.MethodPost, c.body, c.header); status != c.status || !strings.Contains(text, c.want) {
@@ -203,7 +203,7 @@ func TestListenChecksSignatures(t *testing.T) {
 		}
 	}
 	l.end()
-	wantParts(t, strings.Join(strings.Fields(l.err.String()), " "), "messages 19", "taken 4", "refused: signature 12", "refused: malformed 3")
+	wantParts(t, strings.Join(strings.Fields(l.err.String()), " "), "messages 19", "accepted 4", "refused: signature 12", "refused: malformed 3")
 	wantParts(t, l.out.String(), "refused  evt_2  401 webhook-signature does not match", "413 the body is larger")
 }
 
@@ -232,7 +232,7 @@ func TestListenFailsAndEndsByCount(t *testing.T) {
 	l = startListen(t, nil, "--fail", "0.5", "--count", "20", "-o", "json")
 	failed := 0
 	for i := range 20 {
-		for { // as a sender retries
+		for { // retry like a sender
 			status, _ := l.send(http.MethodPost, findingBody, map[string]string{"webhook-id": "evt_" + strconv.Itoa(i)})
 			if status == 200 {
 				break

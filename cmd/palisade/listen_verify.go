@@ -14,8 +14,8 @@ import (
 
 const contractSignature = "X-Semgrep-Signature-256"
 
-// verifySignatures checks every signature that a message carries, in constant time, over the body as it came. One is
-// enough, but none may be wrong. An empty secret checks nothing. The error says what a sender has to mend.
+// verifySignatures checks all signatures of a message over the raw body, in constant time. At least one is required and
+// all must match. An empty secret disables the check. The error says what the sender must fix.
 func verifySignatures(secret string, header http.Header, body []byte) error {
 	if secret == "" {
 		return nil
@@ -40,25 +40,25 @@ func verifySignatures(secret string, header http.Header, body []byte) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, webhooks.ErrRequiredHeaders):
-		return fmt.Errorf("%s needs %s and %s beside it", webhooks.HeaderWebhookSignature, webhooks.HeaderWebhookID, webhooks.HeaderWebhookTimestamp)
+		return fmt.Errorf("%s requires %s and %s", webhooks.HeaderWebhookSignature, webhooks.HeaderWebhookID, webhooks.HeaderWebhookTimestamp)
 	case errors.Is(err, webhooks.ErrMessageTooOld), errors.Is(err, webhooks.ErrMessageTooNew):
-		return fmt.Errorf("%s is more than five minutes away from this machine's clock", webhooks.HeaderWebhookTimestamp)
+		return fmt.Errorf("%s differs from this machine's clock by more than five minutes", webhooks.HeaderWebhookTimestamp)
 	case errors.Is(err, webhooks.ErrInvalidHeaders):
-		return fmt.Errorf("%s is no number of seconds", webhooks.HeaderWebhookTimestamp)
+		return fmt.Errorf("%s is not a number of seconds", webhooks.HeaderWebhookTimestamp)
 	}
-	return fmt.Errorf("%s does not match %s, %s and body under this secret", webhooks.HeaderWebhookSignature, webhooks.HeaderWebhookID, webhooks.HeaderWebhookTimestamp)
+	return fmt.Errorf("%s does not match %s, %s and body with this secret", webhooks.HeaderWebhookSignature, webhooks.HeaderWebhookID, webhooks.HeaderWebhookTimestamp)
 }
 
-// verifyContract takes the digest in the forms that senders use: bare or after "sha256=", in either case.
+// verifyContract accepts the forms of the digest that senders use: bare or after "sha256=", in upper or lower case.
 func verifyContract(secret, signature string, body []byte) error {
 	digest, err := hex.DecodeString(strings.TrimPrefix(signature, "sha256="))
 	if err != nil || len(digest) != sha256.Size {
-		return fmt.Errorf("%s is no SHA-256 digest of 64 hexadecimal digits", contractSignature)
+		return fmt.Errorf("%s is not a SHA-256 digest of 64 hexadecimal digits", contractSignature)
 	}
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
 	if !hmac.Equal(digest, mac.Sum(nil)) {
-		return fmt.Errorf("%s does not match the body under this secret", contractSignature)
+		return fmt.Errorf("%s does not match the body with this secret", contractSignature)
 	}
 	return nil
 }

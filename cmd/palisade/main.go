@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit statuses. A pipeline must be able to tell a "no" (1: the audit trail is broken) from a failure to ask (2).
+// Exit statuses. A pipeline must distinguish a negative result (1: the audit trail is broken) from a failed check (2).
 const (
 	exitOK    = 0
 	exitNo    = 1
@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, std streams) int {
 	if errors.Is(err, errNo) {
 		return exitNo
 	}
-	if text := err.Error(); text != "" { // a command that has said everything itself returns errReported
+	if text := err.Error(); text != "" { // a command that has printed its error returns errReported
 		_, _ = fmt.Fprintln(std.err, "palisade: "+strings.TrimSuffix(text, "\n"))
 	}
 	if isUsageError(err) {
@@ -51,13 +51,13 @@ func run(ctx context.Context, args []string, std streams) int {
 func newRoot(std streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "palisade",
-		Short: "Self-hosted application-security platform: scanner results in, findings out",
-		Long: `Palisade stores what security scanners find, keeps each finding's history and triage
-across scans, and answers over HTTP/JSON and gRPC.`,
+		Short: "Self-hosted application-security platform",
+		Long: `Palisade stores the findings of security scanners, tracks their history and triage across
+scans, and serves them over HTTP/JSON and gRPC.`,
 		Example: `  palisade serve                                               # SQLite in ./data, prints a token on first start
   export PALISADE_TOKEN=sgp_…                                  # that token
   palisade upload gosec.sarif --project acme/web --ref main    # send a report
-  palisade findings --severities high,critical --status open   # see what it found`,
+  palisade findings --severities high,critical --status open   # list its findings`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArgs,

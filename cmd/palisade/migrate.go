@@ -16,7 +16,7 @@ import (
 func newMigrate(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the database schema up to date, show where it stands, or copy the database to another kind",
+		Short: "Migrate the database schema, show its version, or copy the database to another kind",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

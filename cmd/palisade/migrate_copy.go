@@ -20,23 +20,23 @@ func newMigrateCopy(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "copy --from DATABASE --to DATABASE",
 		Short: "Copy everything from SQLite to PostgreSQL, or back",
-		Long: `Copy a whole database from SQLite to PostgreSQL, or from PostgreSQL to SQLite: every row with its id, tokens and
-links stay valid, background jobs wait where they waited. Both are named as sqlite:PATH (the file or the data
-directory) or postgres://user@host:5432/name; the password may be in PGPASSWORD or ~/.pgpass, because other
-users of the machine can read the command line.
+		Long: `Copy a whole database from SQLite to PostgreSQL, or from PostgreSQL to SQLite. Every row keeps its id, tokens and
+links stay valid, and background jobs stay queued. Give both as sqlite:PATH (the file or the data directory) or
+postgres://user@host:5432/name. Put the password into PGPASSWORD or ~/.pgpass, because other users of the machine
+can read the command line.
 
-Stop the server first: nobody may work on the source meanwhile, and the copy refuses one that is in use. The
-target is a new database, or a data directory without one; its schema is made. The same command again goes on
-with a copy that was broken off or killed, after it has checked that the source is still what it was. In the
-end the target is read back: the number of rows and the SHA-256 of each table must be those of the source.
+Stop the server first: the source must not change, and a source that is in use is refused. The target is a new
+database, or a data directory without one; the command creates the schema. Running the same command again resumes an
+interrupted copy, after checking that the source has not changed. Finally the target is read back: the number of
+rows and the SHA-256 of each table must equal the source's.
 
-Of PostgreSQL name the database's own address, not that of a pooler (PgBouncer): behind one, servers that use the
-database may have sessions of another name.
+For PostgreSQL, give the address of the database, not of a pooler (PgBouncer): behind a pooler, the sessions of
+servers that use the database may have another name and go unnoticed.
 
-The key file stays the same: without it, stored credentials and the audit trail are of no use. It is looked for
-beside the SQLite file that is copied (else in --data), or is --key-file.
+The key file stays the same: without it, stored credentials and the audit trail are useless. The default is the key
+file next to the SQLite file (else in --data); --key-file sets another.
 
-Exit status: 0 everything is there; 1 a table is not the same; 2 the copy could not be made.`,
+Exit status: 0 the copy is complete; 1 a table differs; 2 the copy failed.`,
 		Example: `  palisade migrate copy --from sqlite:/var/lib/palisade --to postgres://palisade@db/palisade
   palisade migrate copy --from postgres://palisade@db/palisade --to sqlite:./data --key-file /etc/palisade.key`,
 		Args: noArgs,
@@ -63,16 +63,16 @@ Exit status: 0 everything is there; 1 a table is not the same; 2 the copy could 
 	}
 	config.AddFlags(cmd.Flags(), "data", "key-file")
 	cmd.Flags().StringVar(&req.From, "from", "", "the `DATABASE` to copy: sqlite:PATH or postgres://…")
-	cmd.Flags().StringVar(&req.To, "to", "", "the `DATABASE` to make: postgres://… or sqlite:PATH")
-	cmd.Flags().BoolVar(&req.ReplaceText, "replace-text", false, "store U+FFFD for what PostgreSQL cannot store in text (NUL bytes, invalid UTF-8) instead of ending there")
-	cmd.Flags().BoolVar(&req.RequeueJobs, "requeue-jobs", false, "let background jobs run again that a killed server had begun, instead of refusing them")
+	cmd.Flags().StringVar(&req.To, "to", "", "the `DATABASE` to create: postgres://… or sqlite:PATH")
+	cmd.Flags().BoolVar(&req.ReplaceText, "replace-text", false, "replace text that PostgreSQL cannot store (NUL bytes, invalid UTF-8) with U+FFFD instead of failing")
+	cmd.Flags().BoolVar(&req.RequeueJobs, "requeue-jobs", false, "requeue background jobs that a killed server left running, instead of refusing the copy")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	_ = cmd.MarkFlagRequired("from")
 	_ = cmd.MarkFlagRequired("to")
 	return cmd
 }
 
-// copyProgress has a bar for each phase.
+// copyProgress shows a progress bar per phase.
 type copyProgress struct {
 	std   streams
 	phase string
@@ -122,8 +122,8 @@ func printCopy(std streams, r services.CopyReport, output string) error {
 	case err != nil:
 		return err
 	case !r.OK:
-		_, _ = fmt.Fprintf(std.err, "palisade: the target is not the same as the source: do not start a server on it. Empty it and copy again;\n"+
-			"  if it happens again, look into the logs of the database for damage\n")
+		_, _ = fmt.Fprintf(std.err, "palisade: the target differs from the source: do not start a server on it. Empty it and copy again;\n"+
+			"  if it happens again, check the logs of the database for damage\n")
 		return errNo
 	}
 	_, _ = fmt.Fprintf(std.err, "The copy is complete and verified. Start the server on it with the same key file (%s), and never again on the old database.\n", printable(r.KeyFile))
@@ -132,7 +132,7 @@ func printCopy(std streams, r services.CopyReport, output string) error {
 
 func printCopyTable(w io.Writer, r services.CopyReport) error {
 	if !r.ResumedFrom.IsZero() {
-		_, _ = fmt.Fprintf(w, "Went on with the copy of %s.\n", instant(r.ResumedFrom))
+		_, _ = fmt.Fprintf(w, "Resumed the copy of %s.\n", instant(r.ResumedFrom))
 	}
 	table := printout.NewTable(w)
 	_, _ = fmt.Fprintln(table, "TABLE\tROWS\tBYTES\tCHECKSUM\tOK")
@@ -148,10 +148,10 @@ func printCopyTable(w io.Writer, r services.CopyReport) error {
 	_, _ = fmt.Fprintf(table, "%d tables\t%d\t%d\n", len(r.Tables), rows, bytes)
 	err := table.Flush()
 	if r.Replaced > 0 {
-		_, _ = fmt.Fprintf(w, "%d texts held what PostgreSQL cannot store; it is U+FFFD now.\n", r.Replaced)
+		_, _ = fmt.Fprintf(w, "%d texts contained characters that PostgreSQL cannot store; they were replaced by U+FFFD.\n", r.Replaced)
 	}
 	if r.Requeued > 0 {
-		_, _ = fmt.Fprintf(w, "%d jobs that were begun will run again.\n", r.Requeued)
+		_, _ = fmt.Fprintf(w, "%d interrupted jobs will run again.\n", r.Requeued)
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// report is one file on its way to the server.
+// report is a file that is being uploaded.
 type report struct {
 	source *bufio.Reader
 	close  func()
@@ -35,7 +35,7 @@ func openReport(std streams, name string) (*report, error) {
 		}
 		info, err := f.Stat()
 		if err == nil && info.IsDir() {
-			err = errors.New("is a directory, want a report file")
+			err = errors.New("is a directory, not a report file")
 		}
 		if err == nil && info.Mode().IsRegular() {
 			size = info.Size()
@@ -72,15 +72,15 @@ func openReport(std streams, name string) (*report, error) {
 	return r, nil
 }
 
-// compressed is the report as gzip: as it is when it is gzip already, which its first two bytes say and its name only
-// promises, and compressed on the fly otherwise, so that no size needs memory.
+// compressed returns the report as gzip. A file that starts with the two magic bytes of gzip is sent unchanged,
+// whatever its name. Other files are compressed while streaming, so that memory does not depend on the size.
 func (r *report) compressed() io.ReadCloser {
 	if magic, _ := r.source.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		return io.NopCloser(r.source)
 	}
 	reader, writer := io.Pipe()
 	go func() {
-		// Reports are repetitive: the fastest level shrinks them to about a tenth already.
+		// Reports are repetitive: even the fastest level compresses them to about a tenth.
 		z, err := gzip.NewWriterLevel(writer, gzip.BestSpeed)
 		if err == nil {
 			_, err = io.Copy(z, r.source)
@@ -93,7 +93,7 @@ func (r *report) compressed() io.ReadCloser {
 	return reader
 }
 
-// finish takes the progress bar off the screen.
+// finish removes the progress bar.
 func (r *report) finish() {
 	if r.bar != nil {
 		_ = r.bar.Finish()

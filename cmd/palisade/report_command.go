@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// reportKind is a report of the API that the command line shows.
+// reportKind is a report of the API that the command supports.
 type reportKind struct {
 	name, short, unit string
-	by                []string            // values of --by, the first is the default; none for reports of one kind
-	path              map[string]string   // by value of --by, behind /reports/
-	series            map[string][]string // fields of a bucket, by value of --by; none: the map "open"
+	by                []string            // values of --by, the default first; none for reports of one kind
+	path              map[string]string   // by value of --by, path below /reports/
+	series            map[string][]string // by value of --by, fields of a bucket; none: the map "open"
 }
 
 var (
@@ -25,21 +25,21 @@ var (
 	severityFields = []string{"low", "medium", "high", "critical"}
 	reportKinds    = []reportKind{
 		{
-			"median-open-age", "How old open findings are: the median in whole days at the end of each bucket", "days", []string{"product", "severity"},
+			"median-open-age", "Median age of open findings, in whole days, at the end of each bucket", "days", []string{"product", "severity"},
 			map[string]string{"product": "median-open-age/by-product", "severity": "median-open-age/by-severity"},
 			map[string][]string{"product": productFields, "severity": severityFields},
 		},
 		{
-			"backlog", "How many findings are open at the end of each bucket", "open findings", []string{"product", "severity", "rule"},
+			"backlog", "Number of open findings at the end of each bucket", "open findings", []string{"product", "severity", "rule"},
 			map[string]string{"product": "backlog/by-product", "severity": "backlog/by-severity", "rule": "backlog/by-rule"},
 			map[string][]string{"product": productFields, "severity": severityFields},
 		},
 		{
-			"activity", "What came into the backlog and what left it in each bucket", "findings", nil, map[string]string{"": "activity"},
+			"activity", "Findings that entered and left the backlog in each bucket", "findings", nil, map[string]string{"": "activity"},
 			map[string][]string{"": {"opened", "ignored", "fixed", "removed", "provisionallyIgnored", "net"}},
 		},
 		{
-			"funnel", "How many open findings are left when less urgent ones are taken away", "open findings", nil, map[string]string{"": "funnel"},
+			"funnel", "Open findings, and how many remain after removing less urgent ones", "open findings", nil, map[string]string{"": "funnel"},
 			map[string][]string{"": {"allFindings", "possiblyExploitable", "internetExposed", "priorityFindings"}},
 		},
 	}
@@ -50,10 +50,10 @@ type reportOptions struct {
 	client               clientFlags
 	output, by           string
 	since, until, bucket string
-	lists                map[string]*[]string // by field of the filters
+	lists                map[string]*[]string // values by filter field
 }
 
-// reportLists are the filters that are lists.
+// reportLists are the list filters.
 var reportLists = []struct{ flag, field, prefix, doc string }{
 	{"project", "projects", "", "names of projects, case-sensitive"},
 	{"project-id", "projectIds", "", "ids of projects"},
@@ -69,9 +69,9 @@ var reportLists = []struct{ flag, field, prefix, doc string }{
 func newReport(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report",
-		Short: "Draw how findings change over time, or write it as CSV or JSON",
-		Long: `Reports are computed from the history of the findings: what they say about a past day stays true. A project with a
-primary branch counts that branch alone. On a terminal a chart is drawn; elsewhere a table is written.`,
+		Short: "Show how findings change over time, as a chart, table, CSV or JSON",
+		Long: `Reports are computed from the history of the findings: a past day does not change later. For a project with a
+primary branch, only that branch counts. The default output is a chart on a terminal, and a table elsewhere.`,
 		Example: `  palisade report median-open-age --by severity --since 90d --bucket week
   palisade report backlog --by rule --project acme/web -o csv > backlog.csv
   palisade report activity --since 2026-05-01 --until 2026-06-01 -o json
@@ -101,7 +101,7 @@ func newReportKind(std streams, kind reportKind) *cobra.Command {
 	if len(kind.by) > 0 {
 		flags.StringVar(&o.by, "by", kind.by[0], strings.Join(kind.by, ", "))
 	}
-	flags.StringVar(&o.since, "since", "", "begin: 90d, 2026-05-04, 2026-05-04T10:20:30Z (default 30 days before the end)")
+	flags.StringVar(&o.since, "since", "", "start: 90d, 2026-05-04, 2026-05-04T10:20:30Z (default 30 days before the end)")
 	flags.StringVar(&o.until, "until", "", "end (default now)")
 	flags.StringVar(&o.bucket, "bucket", "", "day, week or month (default by the length of the period)")
 	for _, list := range reportLists {
@@ -159,8 +159,7 @@ func (o *reportOptions) run(cmd *cobra.Command, std streams, kind reportKind) er
 	return t.writeTable(std.out)
 }
 
-// body is the request. Words of enums are the API's in lower case without their prefix; the server knows which there
-// are.
+// body returns the request. Enum words are the API's in lower case without their prefix; the server validates them.
 func (o *reportOptions) body(now time.Time) ([]byte, error) {
 	period := map[string]string{}
 	for _, end := range []struct{ flag, text string }{{"since", o.since}, {"until", o.until}} {

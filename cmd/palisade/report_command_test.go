@@ -73,7 +73,7 @@ func TestReportFilters(t *testing.T) {
 	}
 }
 
-// The command against a real server without findings.
+// TestReportOfAServer runs the command against a real server without findings.
 func TestReportOfAServer(t *testing.T) {
 	client := startReadyServer(t, t.TempDir())
 	for _, args := range []string{"median-open-age", "backlog --by rule", "activity", "funnel"} {

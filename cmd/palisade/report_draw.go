@@ -18,10 +18,10 @@ import (
 	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
-// reportTable is a report as rows (buckets, or products of the funnel) and columns of numbers.
+// reportTable is a report as rows (buckets, or products of the funnel) and numeric columns.
 type reportTable struct {
-	head  []string // of what stands before the numbers
-	names []string // of the numbers
+	head  []string // headings before the numbers
+	names []string // headings of the numbers
 	rows  []reportRow
 }
 
@@ -30,15 +30,15 @@ type reportRow struct {
 	values []int64
 }
 
-// readReport reads the answer of the API. Without fields the numbers are those of the map "open", the largest of the
-// last bucket first.
+// readReport parses the response of the API. Without fields, the columns are the keys of the map "open", the largest of
+// the last bucket first.
 func readReport(answer json.RawMessage, fields []string) (*reportTable, error) {
 	var body struct {
 		Buckets   []map[string]json.RawMessage `json:"buckets"`
 		ByProduct map[string]map[string]int64  `json:"byProduct"`
 	}
 	if err := json.Unmarshal(answer, &body); err != nil {
-		return nil, fmt.Errorf("the report is not as expected: %w", err)
+		return nil, fmt.Errorf("unexpected report: %w", err)
 	}
 	if body.ByProduct != nil {
 		return funnelTable(answer, body.ByProduct, fields)
@@ -58,7 +58,7 @@ func readReport(answer json.RawMessage, fields []string) (*reportTable, error) {
 			err = cmp.Or(err, json.Unmarshal(b["open"], &numbers[i]))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("a bucket of the report is not as expected: %w", err)
+			return nil, fmt.Errorf("unexpected bucket in the report: %w", err)
 		}
 		t.rows = append(t.rows, reportRow{label: []string{dateOf(period.Since), dateOf(period.Until)}})
 	}
@@ -73,7 +73,7 @@ func readReport(answer json.RawMessage, fields []string) (*reportTable, error) {
 	return t, nil
 }
 
-// largestFirst sorts all names by their number in the last bucket, and by name.
+// largestFirst sorts all names by their number in the last bucket, then by name.
 func largestFirst(buckets []map[string]int64) []string {
 	all := map[string]bool{}
 	for _, b := range buckets {
@@ -96,7 +96,7 @@ func funnelTable(answer json.RawMessage, byProduct map[string]map[string]int64, 
 	for _, field := range fields {
 		var n int64
 		if err := json.Unmarshal(all[field], &n); err != nil {
-			return nil, fmt.Errorf("the funnel is not as expected: %w", err)
+			return nil, fmt.Errorf("unexpected funnel: %w", err)
 		}
 		byProduct["all"][field] = n
 	}
@@ -111,7 +111,7 @@ func funnelTable(answer json.RawMessage, byProduct map[string]map[string]int64, 
 	return t, nil
 }
 
-// dateOf writes midnight as a date.
+// dateOf formats midnight as a date.
 func dateOf(t time.Time) string {
 	if t = t.UTC(); t.Equal(t.Truncate(24 * time.Hour)) {
 		return t.Format(time.DateOnly)
@@ -157,14 +157,14 @@ func (t *reportTable) writeTable(w io.Writer) error {
 	return out.Flush()
 }
 
-// maxLines is how many series a chart shows: more cannot be told apart.
+// maxLines is the number of series in a chart: more are hard to distinguish.
 const maxLines = 6
 
 var lineColours = []asciigraph.AnsiColor{
 	asciigraph.Blue, asciigraph.Green, asciigraph.Red, asciigraph.Yellow, asciigraph.Magenta, asciigraph.Cyan,
 }
 
-// draw writes a chart with a line for each of the first series.
+// draw writes a chart with a line for each of the first maxLines series.
 func (t *reportTable) draw(std streams, unit string) error {
 	if len(t.rows) == 0 || len(t.names) == 0 {
 		_, err := fmt.Fprintln(std.out, "No findings.")
@@ -181,7 +181,7 @@ func (t *reportTable) draw(std streams, unit string) error {
 		last := t.rows[len(t.rows)-1].values[i]
 		legends[i] = fmt.Sprintf("%s %d", printable(name), last)
 		if len(lines[i]) == 1 {
-			lines[i] = append(lines[i], lines[i][0]) // one bucket is a level line
+			lines[i] = append(lines[i], lines[i][0]) // a single bucket is a level line
 		}
 	}
 	width := 80
@@ -191,7 +191,7 @@ func (t *reportTable) draw(std streams, unit string) error {
 		}
 	}
 	options := []asciigraph.Option{
-		// All numbers are whole: more lines than there are numbers would show some twice.
+		// All numbers are integers: with more rows than the range of values, some values would be shown twice.
 		asciigraph.Height(int(max(1, min(14, highest-lowest)))), asciigraph.Width(max(20, min(width, 140)-12)), asciigraph.Precision(0), asciigraph.LowerBound(0),
 		asciigraph.Caption(fmt.Sprintf("%s, %s to %s", unit, t.rows[0].label[0], t.rows[len(t.rows)-1].label[1])),
 	}
@@ -200,7 +200,7 @@ func (t *reportTable) draw(std streams, unit string) error {
 		_, err := fmt.Fprintln(std.out, asciigraph.PlotMany(lines, options...))
 		return err
 	}
-	// Without colours each series is drawn with a mark of its own; asciigraph's legends come with colours.
+	// Without colours each series has its own mark; asciigraph's legends require colours.
 	marks := make([]asciigraph.CharSet, len(shown))
 	for i := range marks {
 		marks[i] = asciigraph.CreateCharSet(plainMarks[i])
@@ -211,5 +211,5 @@ func (t *reportTable) draw(std streams, unit string) error {
 	return err
 }
 
-// plainMarks tell maxLines series apart.
+// plainMarks distinguish maxLines series.
 var plainMarks = []string{"●", "○", "■", "□", "▲", "△"}

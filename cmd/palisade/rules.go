@@ -18,10 +18,11 @@ import (
 func newRules(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules",
-		Short: "Import the rules that scanners get, and say what happens to their findings",
-		Long: `Scanners that ask this server what to run get the rules of the deployment. They come from files in YAML or JSON with a list
-under the key rules; a first set comes with the product. Each rule has a mode: monitor lists its findings, comment tells
-them to the authors of pull requests as well, block fails the scan, off keeps the rule from scanners. See docs/rules.md.`,
+		Short: "Manage the rules of scanners, and the modes of their findings",
+		Long: `Scanners that get their configuration from this server run the rules of the deployment. Rules come from YAML or JSON
+files with a list under the key rules; a starter set ships with the product. Each rule has a mode: monitor lists its
+findings, comment also shows them to the authors of pull requests, block also fails the scan, off withholds the rule
+from scanners. See docs/rules.md.`,
 		Example: `  palisade rules validate ./rules                  # needs no server
   palisade rules import ./rules
   palisade rules mode block acme.python.eval 'acme.go.*'
@@ -34,7 +35,7 @@ them to the authors of pull requests as well, block fails the scan, off keeps th
 	return cmd
 }
 
-// shownRule is a rule as the API answers it.
+// shownRule is a rule as the API returns it.
 type shownRule struct {
 	ID         string   `json:"id"`
 	Name       string   `json:"name"`
@@ -49,7 +50,7 @@ type shownRule struct {
 	UpdatedAt  string   `json:"updatedAt"`
 }
 
-// plain is a word of the API without its prefix: block for RULE_MODE_BLOCK.
+// plain removes the prefix of an API word: block for RULE_MODE_BLOCK.
 func plain(word, prefix string) string {
 	return printable(strings.ToLower(strings.TrimPrefix(word, prefix)))
 }
@@ -64,7 +65,7 @@ func printRules(out io.Writer, rules []shownRule) error {
 	return table.Flush()
 }
 
-// rulebook is the rules of one deployment.
+// rulebook calls the rules API of one deployment.
 type rulebook struct{ *deploymentClient }
 
 func openRulebook(ctx context.Context, flags clientFlags, std streams) (*rulebook, error) {
@@ -72,12 +73,12 @@ func openRulebook(ctx context.Context, flags clientFlags, std streams) (*ruleboo
 	return &rulebook{d}, err
 }
 
-// call sends a request; body may be nil. The answer comes back raw, and decoded into result.
+// call sends a request; body may be nil. It returns the raw response, and decodes it into result.
 func (b *rulebook) call(ctx context.Context, method string, query url.Values, body, result any, path ...string) (json.RawMessage, error) {
 	return b.ask(ctx, method, "api/rules/v1", query, body, result, path...)
 }
 
-// rulesFilter is which rules are listed.
+// rulesFilter has the filters of the list.
 type rulesFilter struct {
 	products, modes, origins []string
 	language, query          string
@@ -98,9 +99,9 @@ func (f rulesFilter) values() url.Values {
 	return values
 }
 
-// list reads as many pages as the limit takes; 0 is no limit.
+// list reads pages until it has limit rules; 0 means no limit.
 func (b *rulebook) list(ctx context.Context, filter rulesFilter, limit int) ([]shownRule, error) {
-	const most = 1000 // of one page
+	const most = 1000 // page size
 	list := []shownRule{}
 	for cursor := ""; ; {
 		query := filter.values()

@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
-// shownAlias is a former name of a rule as the API answers it.
+// shownAlias is a former name of a rule as the API returns it.
 type shownAlias struct {
 	ID        string `json:"id"`
 	Tool      string `json:"tool"`
@@ -27,10 +27,10 @@ func newRulesAlias(std streams) *cobra.Command {
 	var tool string
 	cmd := &cobra.Command{
 		Use:   "alias OLD NEW --tool TOOL",
-		Short: "Say that a rule has another name now, so that its findings stay what they are",
-		Long: `Say that a tool's rule has another name now. At the next scan, what the rule finds under its new name is joined with what it
-found under the old one: triage, comments and history stay. Aliases never form chains: one of the old name leads to the new
-one afterwards, too.`,
+		Short: "Register the new name of a rule, so that its findings keep their identity",
+		Long: `Register the new name of a tool's rule. The next scan matches findings of the new name to findings of the old name:
+triage, comments and history are kept. Aliases do not form chains: aliases of the old name are redirected to the new
+one.`,
 		Example: `  palisade rules alias G104 errors.unhandled --tool gosec
   palisade rules alias acme.eval acme.python.eval --tool semgrep`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -50,7 +50,7 @@ one afterwards, too.`,
 				return err
 			}
 			a := answer.Alias
-			_, err = fmt.Fprintf(std.out, "%s of %s is %s now\n", printable(a.Name), printable(a.Tool), printable(a.Canonical))
+			_, err = fmt.Fprintf(std.out, "%s of %s is now %s\n", printable(a.Name), printable(a.Tool), printable(a.Canonical))
 			return err
 		},
 	}
@@ -65,7 +65,7 @@ func newRulesUnalias(std streams) *cobra.Command {
 	var tool string
 	cmd := &cobra.Command{
 		Use:     "unalias OLD --tool TOOL",
-		Short:   "Forget an old name of a rule; findings that were joined by it stay joined",
+		Short:   "Delete an old name of a rule; findings that were matched by it stay matched",
 		Example: "  palisade rules unalias G104 --tool gosec",
 		Args:    exactlyOne("the old name of a rule"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,10 +84,10 @@ func newRulesUnalias(std streams) *cobra.Command {
 				if _, err := book.call(cmd.Context(), http.MethodDelete, nil, nil, &json.RawMessage{}, "aliases", a.ID); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(std.out, "%s of %s is no alias any more\n", printable(a.Name), printable(a.Tool))
+				_, err := fmt.Fprintf(std.out, "%s of %s is no longer an alias\n", printable(a.Name), printable(a.Tool))
 				return err
 			}
-			return fmt.Errorf("%s of %s is no alias; see: palisade rules aliases --tool %s", printable(args[0]), printable(tool), printable(tool))
+			return fmt.Errorf("%s of %s is not an alias; see: palisade rules aliases --tool %s", printable(args[0]), printable(tool), printable(tool))
 		},
 	}
 	flags.add(cmd)
@@ -128,12 +128,12 @@ func newRulesAliases(std streams) *cobra.Command {
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().StringVar(&tool, "tool", "", "aliases of this tool only")
+	cmd.Flags().StringVar(&tool, "tool", "", "only aliases of this tool")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	return cmd
 }
 
-// aliases reads all aliases of a tool; of all tools for "".
+// aliases reads all aliases of a tool; "" means all tools.
 func (b *rulebook) aliases(ctx context.Context, tool string) ([]shownAlias, error) {
 	list := []shownAlias{}
 	for cursor := ""; ; {

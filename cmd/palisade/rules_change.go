@@ -17,10 +17,10 @@ func newRulesMode(std streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "mode MODE NAME…",
-		Short: "Say what happens to the findings of rules",
-		Long: `Say what happens to the findings of rules, from the next scan on: monitor lists them, comment tells them to the authors of
-pull requests as well, block fails the scan, off keeps the rules from scanners. A * in a name stands for any text; put such
-names into quotes. A name that is not there changes nothing.`,
+		Short: "Set the mode of rules",
+		Long: `Set the mode of rules, from the next scan on: monitor lists their findings, comment also shows them to the authors of
+pull requests, block also fails the scan, off withholds the rules from scanners. A * in a name matches any text; quote
+such names. If a name is unknown, nothing changes.`,
 		Example: `  palisade rules mode block palisade.python.command-injection
   palisade rules mode off 'palisade.java.*' acme.go.unsafe`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -58,7 +58,7 @@ names into quotes. A name that is not there changes nothing.`,
 	return cmd
 }
 
-// oneOfArgs checks an argument that is one of a few words.
+// oneOfArgs validates an argument with a few allowed words.
 func oneOfArgs(what, got string, allowed []string) error {
 	for _, word := range allowed {
 		if got == word {
@@ -68,7 +68,7 @@ func oneOfArgs(what, got string, allowed []string) error {
 	return usagef("%s: got %q, want %s", what, got, strings.Join(allowed, ", "))
 }
 
-// matching replaces names with * by those of the rules that they stand for.
+// matching expands names that contain * to the matching rule names.
 func (b *rulebook) matching(cmd *cobra.Command, names []string) ([]string, error) {
 	var out []string
 	var all []shownRule
@@ -91,7 +91,7 @@ func (b *rulebook) matching(cmd *cobra.Command, names []string) ([]string, error
 			}
 		}
 		if len(out) == before {
-			return nil, fmt.Errorf("no rule is called %s", printable(name))
+			return nil, fmt.Errorf("there is no rule %s", printable(name))
 		}
 	}
 	return out, nil
@@ -101,8 +101,8 @@ func newRulesDelete(std streams) *cobra.Command {
 	var flags clientFlags
 	cmd := &cobra.Command{
 		Use:   "delete NAME…",
-		Short: "Take rules away",
-		Long: `Take rules away: scanners get them no more, and what they found is removed by the next full scan. To keep a rule without
+		Short: "Delete rules",
+		Long: `Delete rules: scanners no longer get them, and the next full scan removes their findings. To keep a rule without
 running it, turn it off: palisade rules mode off NAME.`,
 		Example: "  palisade rules delete acme.python.eval",
 		Args: func(cmd *cobra.Command, args []string) error {

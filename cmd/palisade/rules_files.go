@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/rules/document"
 )
 
-// ruleFiles wants at least one directory or file, and "-" only once.
+// ruleFiles requires at least one directory or file, and allows "-" once.
 func ruleFiles(cmd *cobra.Command, args []string) error {
 	stdin := 0
 	for _, name := range args {
@@ -34,14 +34,13 @@ func ruleFiles(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// fileOfRules is a file with its good rules.
+// fileOfRules is a file with its valid rules.
 type fileOfRules struct {
 	name  string
 	rules []document.Rule
 }
 
-// readRules reads directories and files, and gathers what is wrong in them. A name that is there twice is a problem of
-// the second file.
+// readRules reads directories and files, and collects their problems. A duplicate name is a problem of the second file.
 func readRules(std streams, args []string) (files []fileOfRules, problems []document.Problem, err error) {
 	names, err := ruleFileNames(args)
 	if err != nil {
@@ -72,8 +71,8 @@ func readRules(std streams, args []string) (files []fileOfRules, problems []docu
 	return files, problems, nil
 }
 
-// ruleFileNames lists the files of directories, which are those that scanners would take: YAML that is neither hidden
-// nor a test. Files that are named themselves are taken whatever their name.
+// ruleFileNames lists the rule files of directories, by the same criteria as scanners: YAML files that are neither
+// hidden nor tests. Files on the command line are used whatever their name.
 func ruleFileNames(args []string) ([]string, error) {
 	var out []string
 	for _, arg := range args {
@@ -108,7 +107,7 @@ func ruleFileNames(args []string) ([]string, error) {
 			return nil, err
 		}
 		if len(out) == before {
-			return nil, fmt.Errorf("%s: no .yaml or .yml files are in there", printable(arg))
+			return nil, fmt.Errorf("%s: it contains no .yaml or .yml files", printable(arg))
 		}
 	}
 	return out, nil
@@ -141,11 +140,11 @@ func printRuleProblems(out io.Writer, problems []document.Problem) {
 	}
 }
 
-// bar is a progress bar on a terminal, and nothing elsewhere.
+// bar is a progress bar on a terminal, and does nothing elsewhere.
 type bar struct{ *progressbar.ProgressBar }
 
 func newBar(std streams, most int, what string) bar {
-	const few = 20 // are done before anybody could read it
+	const few = 20 // too few for a progress bar
 	if most < few || !isTerminal(std.err) {
 		return bar{}
 	}

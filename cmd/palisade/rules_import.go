@@ -13,10 +13,10 @@ import (
 	"github.com/palisade/palisade/services/rules/document"
 )
 
-// Limits of a request: the server takes 8 MiB.
+// Limits of a request: the server accepts 8 MiB.
 const (
 	rulesAtOnce = 1000
-	ruleBytes   = 3 << 20 // texts get longer inside of a text
+	ruleBytes   = 3 << 20 // texts grow when they are nested in another text
 )
 
 func newRulesImport(std streams) *cobra.Command {
@@ -26,14 +26,14 @@ func newRulesImport(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import DIR|FILE…",
 		Short: "Import rules from directories and files",
-		Long: `Import rules from files in YAML or JSON; of directories, every .yaml and .yml file that is neither hidden nor a test
-(.test.yaml). A rule that is stored already in the same words stays as it is, other words become its next version, and its
-mode stays. New rules are in mode monitor unless --mode says otherwise: nothing blocks until you say so.
+		Long: `Import rules from YAML or JSON files. From directories, every .yaml and .yml file that is neither hidden nor a test
+(.test.yaml) is imported. An unchanged rule stays as it is; a changed rule becomes its next version and keeps its mode.
+New rules get the mode monitor, or the mode in --mode: by default, nothing blocks.
 
-All files are checked before anything is sent: one bad rule, and nothing is imported. --skip-bad imports the good ones.
---starter imports the rules that come with the product, in their present edition, instead of files.
+All files are validated before anything is uploaded: one invalid rule, and nothing is imported. --skip-bad imports the
+valid rules. --starter imports the starter rules of this release instead of files.
 
-Exit status: 0 when the rules are stored, 2 when they are not.`,
+Exit status: 0 the rules are stored, 2 they are not.`,
 		Example: `  palisade rules import ./rules
   palisade rules import ./rules --dry-run
   palisade rules import secrets.yaml --mode block
@@ -57,15 +57,15 @@ Exit status: 0 when the rules are stored, 2 when they are not.`,
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&i.mode, "mode", "monitor", "mode of new rules: "+strings.Join(ruleModes, ", "))
-	cmd.Flags().BoolVar(&i.skipBad, "skip-bad", false, "import the good rules although there are bad ones")
-	cmd.Flags().BoolVar(&i.dryRun, "dry-run", false, "say what would be stored, and store nothing")
-	cmd.Flags().BoolVar(&starter, "starter", false, "import the rules that come with the product")
+	cmd.Flags().BoolVar(&i.skipBad, "skip-bad", false, "import the valid rules even if others are invalid")
+	cmd.Flags().BoolVar(&i.dryRun, "dry-run", false, "print what would be stored, and store nothing")
+	cmd.Flags().BoolVar(&starter, "starter", false, "import the starter rules of the product")
 	cmd.Flags().StringVarP(&i.output, "output", "o", "table", "table or json")
 	cmd.MarkFlagsMutuallyExclusive("starter", "dry-run")
 	return cmd
 }
 
-// importAnswer is what the server says about a batch, and about all of them together.
+// importAnswer is the response to a batch, and the sum over all batches.
 type importAnswer struct {
 	Rules     []json.RawMessage `json:"rules"`
 	Problems  []json.RawMessage `json:"problems"`
@@ -74,7 +74,7 @@ type importAnswer struct {
 	Unchanged int               `json:"unchanged"`
 }
 
-// rulesImport sends rules in batches and adds up what became of them.
+// rulesImport uploads rules in batches and sums up the results.
 type rulesImport struct {
 	std             streams
 	book            *rulebook
@@ -91,7 +91,7 @@ func (i *rulesImport) run(ctx context.Context, flags clientFlags, args []string)
 	}
 	printRuleProblems(i.std.err, problems)
 	if len(problems) > 0 && !i.skipBad {
-		_, _ = fmt.Fprintln(i.std.err, "palisade: nothing was imported. Put the rules right, or import the good ones with --skip-bad.")
+		_, _ = fmt.Fprintln(i.std.err, "palisade: nothing was imported. Correct the rules, or import only the valid ones with --skip-bad.")
 		return errReported
 	}
 	if i.book, err = openRulebook(ctx, flags, i.std); err != nil {
@@ -124,7 +124,7 @@ func (i *rulesImport) sendAll(ctx context.Context, files []fileOfRules, count in
 			return nil
 		}
 		if err := i.send(ctx, b); err != nil {
-			return i.brokeOff(err)
+			return i.withProgress(err)
 		}
 		bar.add(b.count)
 		*b = ruleBatch{}
@@ -143,10 +143,10 @@ func (i *rulesImport) sendAll(ctx context.Context, files []fileOfRules, count in
 	return send()
 }
 
-// ruleBatch is what one request carries: the good rules of files, as they were read here.
+// ruleBatch is one request: the valid rules of files, as read here.
 type ruleBatch struct {
 	files       []map[string]string
-	documents   [][]string // of each file
+	documents   [][]string // per file
 	count, size int
 }
 
@@ -173,8 +173,8 @@ func (i *rulesImport) send(ctx context.Context, b *ruleBatch) error {
 	return nil
 }
 
-// brokeOff says what is stored already.
-func (i *rulesImport) brokeOff(err error) error {
+// withProgress adds to an error what has been stored before it.
+func (i *rulesImport) withProgress(err error) error {
 	if i.total.Created+i.total.Updated == 0 || i.dryRun {
 		return err
 	}
@@ -213,11 +213,11 @@ func newRulesValidate(std streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "validate DIR|FILE…",
-		Short: "Tell what is wrong in rules, with file and line",
-		Long: `Check rules and print every problem with its file, its line and its rule. Nothing is sent: this needs no server. It checks
-what makes scanners refuse a rule, not the code inside of patterns.
+		Short: "Validate rules, and print problems with file and line",
+		Long: `Validate rules and print every problem with file, line and rule. This needs no server. It checks what makes scanners
+reject a rule, but not the code inside of patterns.
 
-Exit status: 0 when nothing is wrong, 1 when something is, 2 when it could not be found out.`,
+Exit status: 0 no problems, 1 problems, 2 the check failed.`,
 		Example: `  palisade rules validate ./rules
   palisade rules validate eval.yaml -o json`,
 		Args: ruleFiles,
@@ -236,7 +236,7 @@ Exit status: 0 when nothing is wrong, 1 when something is, 2 when it could not b
 	return cmd
 }
 
-// ruleProblem is one thing that is wrong in one file of rules.
+// ruleProblem is a problem in a file of rules.
 type ruleProblem struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
@@ -259,7 +259,7 @@ func printValidation(std streams, files []fileOfRules, problems []document.Probl
 		}
 	} else {
 		printRuleProblems(std.out, problems)
-		_, _ = fmt.Fprintf(std.err, "%d files: %d good rules, %d problems\n", len(files), good, len(problems))
+		_, _ = fmt.Fprintf(std.err, "%d files: %d valid rules, %d problems\n", len(files), good, len(problems))
 	}
 	if len(problems) > 0 {
 		return errNo

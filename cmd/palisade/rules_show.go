@@ -47,17 +47,17 @@ func newRulesList(std streams) *cobra.Command {
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().StringSliceVar(&filter.products, "product", nil, "rules of these products only: sast, sca, secrets")
-	cmd.Flags().StringSliceVar(&filter.modes, "mode", nil, "rules in these modes only: monitor, comment, block, off")
-	cmd.Flags().StringSliceVar(&filter.origins, "origin", nil, "rules of these origins only: starter, import, publish")
-	cmd.Flags().StringVar(&filter.language, "language", "", "rules of this language only: python, go, ts, …")
-	cmd.Flags().StringVar(&filter.query, "query", "", "rules whose name contains this only")
-	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most; 0 is all")
+	cmd.Flags().StringSliceVar(&filter.products, "product", nil, "only rules of these products: sast, sca, secrets")
+	cmd.Flags().StringSliceVar(&filter.modes, "mode", nil, "only rules in these modes: monitor, comment, block, off")
+	cmd.Flags().StringSliceVar(&filter.origins, "origin", nil, "only rules of these origins: starter, import, publish")
+	cmd.Flags().StringVar(&filter.language, "language", "", "only rules of this language: python, go, ts, …")
+	cmd.Flags().StringVar(&filter.query, "query", "", "only rules with this text in their name")
+	cmd.Flags().IntVar(&limit, "limit", 0, "maximum number of rules; 0: all")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	return cmd
 }
 
-// shownRuleDetails is the answer to a question about one rule.
+// shownRuleDetails is the response for one rule.
 type shownRuleDetails struct {
 	Rule     shownRule
 	Document json.RawMessage
@@ -77,7 +77,7 @@ func newRulesShow(std streams) *cobra.Command {
 		Use:   "show NAME",
 		Short: "Show a rule: its state, its document and its versions",
 		Example: `  palisade rules show palisade.python.command-injection
-  palisade rules show acme.python.eval --document > eval.json   # a file that can be changed and imported`,
+  palisade rules show acme.python.eval --document > eval.json   # a file to edit and import`,
 		Args: exactlyOne("the name of a rule"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := oneOf("output", output, "table", "json"); err != nil {
@@ -101,13 +101,13 @@ func newRulesShow(std streams) *cobra.Command {
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().BoolVar(&document, "document", false, "print the rule as a file that can be imported, and nothing else")
+	cmd.Flags().BoolVar(&document, "document", false, "print only the rule, as a file that can be imported")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	cmd.MarkFlagsMutuallyExclusive("document", "output")
 	return cmd
 }
 
-// printDocument prints JSON for people.
+// printDocument pretty-prints JSON.
 func printDocument(out io.Writer, raw []byte) error {
 	var b bytes.Buffer
 	if err := json.Indent(&b, raw, "", "  "); err != nil {

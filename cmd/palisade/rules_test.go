@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// yamlRule is a rule of a file.
+// yamlRule returns a rule in YAML.
 func yamlRule(name, severity string) string {
 	return fmt.Sprintf("- id: %s\n  languages: [python]\n  severity: %s\n  message: Do <not>.\n  pattern: eval($X)\n", name, severity)
 }
 
-// rulesDir is a directory with two files of rules, and with files that scanners would not take for such.
+// rulesDir returns a directory with two rule files, and with files that scanners would ignore.
 func rulesDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -69,22 +69,22 @@ func TestRulesCommands(t *testing.T) {
 	}
 	wantParts(t, expect(exitOK, "import", copied).out, "1 files, 1 rules: created 0, updated 0, unchanged 1")
 	wantParts(t, expect(exitOK, "mode", "comment", "acme.*", "acme/c").out, "acme.a", "acme.b", "acme.stdin", "acme/c", "comment")
-	wantParts(t, expect(exitError, "mode", "off", "nothing.*").err, "no rule is called nothing.*")
+	wantParts(t, expect(exitError, "mode", "off", "nothing.*").err, "there is no rule nothing.*")
 	wantParts(t, expect(exitError, "mode", "off", "nothing").err, `rule "nothing" not found`)
 	wantParts(t, expect(exitOK, "delete", "acme/c", "acme.b").out, "acme/c: deleted", "acme.b: deleted")
 	wantParts(t, expect(exitError, "show", "acme/c").err, `rule "acme/c" not found`)
-	wantParts(t, expect(exitOK, "alias", "G1", "G2", "--tool", "gosec").out, "G1 of gosec is G2 now")
-	wantParts(t, expect(exitOK, "alias", "G2", "G3", "--tool", "gosec").out, "G2 of gosec is G3 now")
+	wantParts(t, expect(exitOK, "alias", "G1", "G2", "--tool", "gosec").out, "G1 of gosec is now G2")
+	wantParts(t, expect(exitOK, "alias", "G2", "G3", "--tool", "gosec").out, "G2 of gosec is now G3")
 	wantParts(t, expect(exitError, "alias", "G3", "G1", "--tool", "gosec").err, "canonical must not lead back")
 	wantParts(t, expect(exitOK, "aliases").out, "gosec  G1        G3    user", "G2")
-	wantParts(t, expect(exitOK, "unalias", "G1", "--tool", "gosec").out, "G1 of gosec is no alias any more")
-	wantParts(t, expect(exitError, "unalias", "G1", "--tool", "gosec").err, "G1 of gosec is no alias")
+	wantParts(t, expect(exitOK, "unalias", "G1", "--tool", "gosec").out, "G1 of gosec is no longer an alias")
+	wantParts(t, expect(exitError, "unalias", "G1", "--tool", "gosec").err, "G1 of gosec is not an alias")
 	wantParts(t, expect(exitOK, "aliases", "-o", "json", "--tool", "gosec").out, `{"aliases":[{"id":"2","tool":"gosec","name":"G2","canonical":"G3"`)
 	wantParts(t, expect(exitOK, "import", "--starter").out, "rules that come with the product: created")
 	wantParts(t, expect(exitOK, "list", "--origin", "starter", "--limit", "3").out, "palisade.", "comment")
 }
 
-// Many rules go in several requests; one bad rule stops all of them before the first.
+// TestRulesImportMany: many rules are sent in several requests; one invalid rule stops all of them before the first.
 func TestRulesImportMany(t *testing.T) {
 	client := startReadyServer(t, t.TempDir())
 	dir := t.TempDir()
@@ -125,7 +125,7 @@ func TestRulesValidateNeedsNoServer(t *testing.T) {
 	if got.status != exitOK || got.out != "" {
 		t.Errorf("%d %s", got.status, got.out)
 	}
-	wantParts(t, got.err, "2 files: 3 good rules, 0 problems")
+	wantParts(t, got.err, "2 files: 3 valid rules, 0 problems")
 	got = palisade(t, "rules: [", nil, "rules", "validate", dir, "-")
 	if got.status != exitNo {
 		t.Errorf("status %d", got.status)

@@ -14,13 +14,13 @@ import (
 
 const testToken = "sgp_0123456789abcdef0123456789abcdef01234567"
 
-// outcome is what one command line left behind.
+// outcome is the result of a command line.
 type outcome struct {
 	status   int
 	out, err string
 }
 
-// palisade runs a command line as main does, with nothing in the environment but what is given.
+// palisade runs a command line like main, with only the given environment.
 func palisade(t *testing.T, stdin string, environ []string, args ...string) outcome {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -34,7 +34,7 @@ func palisade(t *testing.T, stdin string, environ []string, args ...string) outc
 	return outcome{status, out.String(), errs.String()}
 }
 
-// wantParts fails unless text holds every part.
+// wantParts fails unless text contains every part.
 func wantParts(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -44,7 +44,7 @@ func wantParts(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// recorded is a server that gives recorded answers and keeps what it was sent.
+// recorded is a server with canned responses that records its requests.
 type recorded struct {
 	*httptest.Server
 	requests []*http.Request
@@ -160,7 +160,7 @@ func TestVersion(t *testing.T) {
 	wantParts(t, got.out, "palisade ", "go1.")
 }
 
-// Every command teaches with an example, and its help names no setting without its environment variable.
+// TestHelpTeaches: every command has an example, and its help names the environment variable of each setting.
 func TestHelpTeaches(t *testing.T) {
 	for _, args := range []string{"serve", "migrate up", "migrate status", "token create", "token list", "token revoke", "jwt",
 		"jwt rotate", "upload", "findings", "doctor", "version", "listen", "audit verify", "audit list", "audit export",

@@ -13,9 +13,9 @@ func newServe(std streams) *cobra.Command {
 		Short: "Run the server",
 		Long: `Run the server: HTTP/JSON and gRPC APIs, metrics and background work, until SIGINT or SIGTERM.
 
-The first start on an empty store creates the deployment, an admin user and one API token, which is
-printed once. Every setting is a flag, an environment variable or a key of the --config file, in this
-order of precedence; an unknown key or variable stops the start.`,
+The first start on an empty store creates the deployment, an admin user and one API token, and prints the
+token once. Every setting is a flag, an environment variable or a key in the --config file, in this order
+of precedence. An unknown key or variable is an error.`,
 		Example: `  # Try it: SQLite in ./data, loopback only
   palisade serve
 
@@ -23,7 +23,7 @@ order of precedence; an unknown key or variable stops the start.`,
   PALISADE_DATABASE=postgres://palisade:…@db/palisade \
   palisade serve --http 0.0.0.0:8443 --grpc 0.0.0.0:9443 --tls-cert chain.pem --tls-key key.pem
 
-  # Behind a proxy that ends TLS
+  # Behind a proxy that terminates TLS
   palisade serve --http 0.0.0.0:8080 --behind-tls-proxy --public-url https://palisade.example.com
 
   # Settings from a file
@@ -41,6 +41,6 @@ order of precedence; an unknown key or variable stops the start.`,
 		},
 	}
 	config.AddFlags(cmd.Flags())
-	cmd.Flags().SortFlags = false // the order of Config groups what belongs together
+	cmd.Flags().SortFlags = false // the order of Config groups related settings
 	return cmd
 }

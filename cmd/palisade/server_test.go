@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// freeAddress is an address that was free a moment ago. Tests of other packages listen at 127.0.0.1, where the system
-// may give them such a port; where nothing else of 127.0.0.0/8 leads here (not on Linux), it has to do.
+// freeAddress returns an address that was free a moment ago. It avoids 127.0.0.1, where the system may give the port to
+// tests of other packages. Where no other address of 127.0.0.0/8 is local (outside of Linux), it uses 127.0.0.1.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.2:0")
@@ -26,8 +26,8 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// startServer runs `palisade serve` on a store in dir until the test ends, and returns the environment for clients.
-// More flags win over those that it sets.
+// startServer runs `palisade serve` on a store in dir until the test ends, and returns the environment for clients. The
+// given flags override its own.
 func startServer(t *testing.T, dir string, flags ...string) []string {
 	t.Helper()
 	address := freeAddress(t)
@@ -49,7 +49,7 @@ func startServer(t *testing.T, dir string, flags ...string) []string {
 	return []string{"PALISADE_URL=http://" + address, "PALISADE_TOKEN=" + testToken}
 }
 
-// startReadyServer is startServer for commands that do not wait for the server themselves.
+// startReadyServer is startServer for commands that do not wait for readiness themselves.
 func startReadyServer(t *testing.T, dir string) []string {
 	t.Helper()
 	environ := startServer(t, dir)
@@ -63,7 +63,8 @@ func startReadyServer(t *testing.T, dir string) []string {
 	return environ
 }
 
-// The whole way of a newcomer: serve, upload a real report, look at the findings, manage tokens beside the server.
+// TestFromServeToFindings is the quickstart: serve, upload a real report, list the findings, and manage tokens next to
+// the server.
 func TestFromServeToFindings(t *testing.T) {
 	dir := t.TempDir()
 	client := startServer(t, dir)

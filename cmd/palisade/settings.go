@@ -8,10 +8,10 @@ import (
 	"github.com/palisade/palisade/services/config"
 )
 
-// storeKeys are the settings that concern commands on the store; the help of those commands shows only these.
+// storeKeys are the settings for commands on the store; the help of these commands shows only them.
 var storeKeys = []string{"data", "database", "key-file", "deployment", "log-format", "log-level"}
 
-// loadStore reads the settings of a command that works on the store without listening.
+// loadStore reads the settings for a command that uses the store without listening.
 func loadStore(cmd *cobra.Command, std streams) (config.Config, error) {
 	cfg, err := config.Load(cmd.Flags(), std.environ)
 	if err == nil {

@@ -13,20 +13,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// storeCommand is a command that works on the store beside the server.
+// storeCommand is a command that uses the store next to the server.
 type storeCommand struct {
 	// path names the command and its subcommands; args come after it.
 	path string
 	args []string
-	// entry is what the audit trail calls it; empty for one that changes nothing.
+	// entry is its name in the audit trail; empty for a command that changes nothing.
 	entry string
-	// prepare is a statement that is run before it.
+	// prepare is a statement that runs before the command.
 	prepare string
 	// exempt says why the command is not run here.
 	exempt string
 }
 
-// storeCommands are all of them. One that changes the store leaves an entry in the audit trail, and needs the key.
+// storeCommands lists all of them. A command that changes the store leaves an entry in the audit trail, and requires
+// the key.
 func storeCommands(backup string) []storeCommand {
 	return []storeCommand{
 		{path: "palisade serve", exempt: "it is the server"},
@@ -56,7 +57,7 @@ func storeCommands(backup string) []storeCommand {
 	}
 }
 
-// leaves calls each for all commands with a flag that names a data directory.
+// leaves calls each for every command with a data directory flag.
 func leaves(c *cobra.Command, each func(path string)) {
 	if c.Flags().Lookup("data") != nil {
 		each(c.CommandPath())
@@ -97,8 +98,8 @@ func rows(t *testing.T, dir string) string {
 	return out.String()
 }
 
-// Every command that changes the store leaves an entry that says who ran it where, and changes nothing without the key.
-// One that is not in the table, or not as the table says, fails here.
+// TestCommandsLeaveEntries: every command that changes the store leaves an entry with the actor and the host, and
+// changes nothing without the key. A command that is missing in the table, or differs from it, fails here.
 func TestCommandsLeaveEntries(t *testing.T) {
 	dir := t.TempDir()
 	startReadyServer(t, dir)

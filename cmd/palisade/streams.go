@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
-// streams is what a command reads and writes, and the environment it runs in.
+// streams has the input, output and environment of a command.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
@@ -32,7 +32,7 @@ func (s streams) getenv(name string) string {
 	return ""
 }
 
-// colour tells whether w may get colours: a terminal, unless NO_COLOR (https://no-color.org) or TERM=dumb forbids it.
+// colour reports whether w supports colours: a terminal, unless NO_COLOR (https://no-color.org) or TERM=dumb is set.
 func (s streams) colour(w io.Writer) bool {
 	return isTerminal(w) && s.getenv("NO_COLOR") == "" && s.getenv("TERM") != "dumb"
 }
@@ -42,6 +42,6 @@ func isTerminal(stream any) bool {
 	return isFile && term.IsTerminal(int(f.Fd()))
 }
 
-// printable makes text from a report or a server safe to print: a rule id or path that holds control characters could
-// otherwise rewrite the terminal, break a table or hide text by turning its direction.
+// printable escapes text from a report or a server for printing. Control characters in a rule id or path could rewrite
+// the terminal, break a table, or hide text with bidirectional controls.
 func printable(text string) string { return printout.Text(text) }

@@ -17,9 +17,9 @@ func newToken(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Create, list and revoke API tokens",
-		Long: `Create, list and revoke the API tokens of a deployment. These commands work on the store itself, so
-they run where the server runs and with its settings, the key file included; no token is needed. The audit trail
-tells who created and revoked which token here.`,
+		Long: `Create, list and revoke the API tokens of a deployment. These commands use the store directly: run them on the
+server's machine with the server's settings and key file. They need no token. The audit trail records who created
+or revoked each token.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -33,9 +33,9 @@ func newTokenCreate(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create --name NAME",
 		Short: "Create an API token and print its value, once",
-		Long: `Create an API token. Its value is the only thing on standard output and is shown only now: the store
-keeps a hash.`,
-		Example: `  palisade token create --name ci --scopes agent                 # may upload reports, nothing else
+		Long: `Create an API token. Standard output has only its value, which is never shown again: the store keeps a
+hash.`,
+		Example: `  palisade token create --name ci --scopes agent                 # may only upload reports
   palisade token create --name dashboard                         # may read
   PALISADE_TOKEN=$(palisade token create --name nightly --role admin --expires-in 90d)`,
 		Args: noArgs,
@@ -63,10 +63,10 @@ keeps a hash.`,
 		},
 	}
 	config.AddFlags(cmd.Flags(), storeKeys...)
-	cmd.Flags().StringVar(&req.Name, "name", "", "what the token is for")
-	cmd.Flags().StringSliceVar(&req.Scopes, "scopes", []string{"web-api"}, "what it may be used for: web-api, agent, workflow-tasks, install-checks")
-	cmd.Flags().StringVar(&req.Role, "role", "", "role of its holder: admin, member or readonly; empty means the least that its scopes need: readonly for web-api alone, else member")
-	cmd.Flags().StringVar(&expires, "expires-in", "", "time until it expires, such as 12h or 90d; empty means never")
+	cmd.Flags().StringVar(&req.Name, "name", "", "name of the token")
+	cmd.Flags().StringSliceVar(&req.Scopes, "scopes", []string{"web-api"}, "scopes: web-api, agent, workflow-tasks, install-checks")
+	cmd.Flags().StringVar(&req.Role, "role", "", "role: admin, member or readonly; default: the least that its scopes need (readonly for web-api alone, else member)")
+	cmd.Flags().StringVar(&expires, "expires-in", "", "time until it expires, such as 12h or 90d; default: never")
 	_ = cmd.MarkFlagRequired("name")
 	return cmd
 }
@@ -106,7 +106,7 @@ func newTokenList(std streams) *cobra.Command {
 	return cmd
 }
 
-// tokenState says whether a token works, and until when.
+// tokenState describes whether a token is valid, and until when.
 func tokenState(t services.Token, now time.Time) string {
 	switch {
 	case !t.RevokedAt.IsZero():
@@ -130,7 +130,7 @@ func day(t time.Time) string {
 func newTokenRevoke(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "revoke ID",
-		Short:   "Revoke an API token, and all that were made by it, at once and for good",
+		Short:   "Revoke an API token and its descendants, immediately and permanently",
 		Example: `  palisade token revoke 3    # the id is in: palisade token list`,
 		Args:    exactlyOne("a token id (see: palisade token list)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -145,7 +145,7 @@ func newTokenRevoke(std streams) *cobra.Command {
 			if err := services.RevokeToken(cmd.Context(), cfg, cfg.Deployment, id); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(std.out, "Token %d is revoked, and every token that was made by it.\n", id)
+			_, err = fmt.Fprintf(std.out, "Token %d and its descendants are revoked.\n", id)
 			return err
 		},
 	}

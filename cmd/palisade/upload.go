@@ -22,15 +22,15 @@ func newUpload(std streams) *cobra.Command {
 	var o uploadOptions
 	cmd := &cobra.Command{
 		Use:   "upload FILE… --project NAME --ref REF",
-		Short: "Send scanner reports (SARIF) and print what became of their results",
-		Long: `Send scanner reports (SARIF 2.1.0) of one project and ref. Plain files are compressed on the way, gzip
-files are sent as they are, and "-" reads standard input. For each file it is printed how many findings
-were created, updated, left unchanged, reopened and fixed, and which results were skipped and why.
+		Short: "Upload scanner reports (SARIF) and print the outcome",
+		Long: `Upload scanner reports (SARIF 2.1.0) of one project and ref. Plain files are compressed while they are
+uploaded, gzip files are sent unchanged, and "-" reads standard input. The output has, for each file, the
+numbers of created, updated, unchanged, reopened and fixed findings, and the skipped results with reasons.
 
-Sending the same report again changes nothing. Give parts of one tool's results that are scanned apart
-(a monorepo's directories, say) different categories: a finding is only closed by a scan of its category.
+Uploading the same report again changes nothing. If one tool scans parts of a project separately (directories
+of a monorepo, for example), give each part a category: only scans of its category close a finding.
 
-Exit status: 0 all files are stored; 2 an error, or a run inside a file was rejected.`,
+Exit status: 0 all files are stored; 2 an error, or a run in a file was rejected.`,
 		Example: `  palisade upload gosec.sarif --project acme/web --ref main
   palisade upload build/*.sarif --project acme/web --ref refs/pull/7/merge --commit "$(git rev-parse HEAD)"
   gosec -fmt sarif ./... | palisade upload - --project acme/web --ref main --category backend
@@ -44,13 +44,13 @@ Exit status: 0 all files are stored; 2 an error, or a run inside a file was reje
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), std, args) },
 	}
 	o.client.add(cmd)
-	cmd.Flags().StringVar(&o.project, "project", "", "`name` of the project, usually owner/repository; made when it is new")
-	cmd.Flags().StringVar(&o.ref, "ref", "", "branch or full ref that was scanned: main, refs/heads/main, refs/pull/7/merge")
-	cmd.Flags().StringVar(&o.commit, "commit", "", "full `SHA` of the commit that was scanned")
-	cmd.Flags().StringVar(&o.category, "category", "", "which part of the project the report covers, when several reports of one tool do")
+	cmd.Flags().StringVar(&o.project, "project", "", "`name` of the project, usually owner/repository; created if it does not exist")
+	cmd.Flags().StringVar(&o.ref, "ref", "", "scanned branch or full ref: main, refs/heads/main, refs/pull/7/merge")
+	cmd.Flags().StringVar(&o.commit, "commit", "", "full `SHA` of the scanned commit")
+	cmd.Flags().StringVar(&o.category, "category", "", "part of the project that the report covers, if one tool writes several reports")
 	cmd.Flags().StringVar(&o.product, "product", "", "sast, sca or secrets; derived from the tool when absent")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table, or json for the server's answers, one a line")
-	cmd.Flags().StringVar(&o.wait, "wait", "", "`duration` to wait for a server that is still starting, such as 30s")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table, or json for the server's responses, one per line")
+	cmd.Flags().StringVar(&o.wait, "wait", "", "maximum `duration` to wait until the server is ready, such as 30s")
 	_ = cmd.MarkFlagRequired("project")
 	_ = cmd.MarkFlagRequired("ref")
 	return cmd
@@ -72,11 +72,11 @@ func (o *uploadOptions) run(ctx context.Context, std streams, files []string) er
 		return err
 	}
 	if o.wait != "" {
-		patience, err := config.ParseDuration(o.wait)
-		if err != nil || patience <= 0 {
+		timeout, err := config.ParseDuration(o.wait)
+		if err != nil || timeout <= 0 {
 			return usagef("--wait: got %q, want a duration such as 30s", o.wait)
 		}
-		if err := c.waitReady(ctx, patience); err != nil {
+		if err := c.waitReady(ctx, timeout); err != nil {
 			return err
 		}
 	}
@@ -87,7 +87,7 @@ func (o *uploadOptions) run(ctx context.Context, std streams, files []string) er
 	return o.uploadAll(ctx, std, c, deployment, files)
 }
 
-// uploadAll sends one file after the other and goes on after one that fails: the others are reports in their own right.
+// uploadAll uploads the files in order, and continues after a failure: the reports are independent.
 func (o *uploadOptions) uploadAll(ctx context.Context, std streams, c *client, deployment string, files []string) error {
 	failed := 0
 	for _, file := range files {
@@ -119,7 +119,7 @@ func (o *uploadOptions) uploadAll(ctx context.Context, std streams, c *client, d
 	return nil
 }
 
-// send posts one report and returns the server's answer as it came.
+// send posts one report and returns the raw response.
 func (o *uploadOptions) send(ctx context.Context, std streams, c *client, deployment, file string) (json.RawMessage, error) {
 	report, err := openReport(std, file)
 	if err != nil {
@@ -142,17 +142,17 @@ func (o *uploadOptions) send(ctx context.Context, std streams, c *client, deploy
 	req.Header.Set("Expect", "100-continue") // see newClient
 	var raw json.RawMessage
 	err = c.do(req, &raw)
-	_ = body.Close() // ends the compressor, so that report's error is final
+	_ = body.Close() // ends the compressor, after which the report's error is final
 	report.finish()
 	if failure := report.readError(); err != nil && failure != nil {
-		return nil, failure // the cause; that the request broke off is its effect
+		return nil, failure // the cause; the failed request is only its effect
 	}
 	return raw, err
 }
 
 func (o *uploadOptions) print(std streams, file string, raw json.RawMessage, result *uploadResult) error {
 	if err := json.Unmarshal(raw, result); err != nil {
-		return fmt.Errorf("the answer is not the expected JSON: %w", err)
+		return fmt.Errorf("the response is not the expected JSON: %w", err)
 	}
 	if o.output == "json" {
 		_, err := fmt.Fprintf(std.out, "%s\n", raw)

@@ -8,10 +8,10 @@ import (
 	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
-// shownSkips is how many skipped results are printed one by one; of the rest, the reasons are counted.
+// shownSkips is the number of skipped results that are printed. For the rest, only the reasons are counted.
 const shownSkips = 20
 
-// uploadResult is the server's answer to an uploaded report.
+// uploadResult is the response to an uploaded report.
 type uploadResult struct {
 	ScanID  int64  `json:"scan_id"`
 	Project string `json:"project"`
@@ -27,7 +27,7 @@ type uploadResult struct {
 
 	Runs                  []uploadRun     `json:"runs"`
 	SkippedResults        []skippedResult `json:"skipped_results"`
-	SkippedResultsOmitted int64           `json:"skipped_results_omitted"` // skipped, but not in the list
+	SkippedResultsOmitted int64           `json:"skipped_results_omitted"` // number of skipped results that are not listed
 }
 
 type uploadRun struct {
@@ -40,7 +40,7 @@ type uploadRun struct {
 	Accepted    int64    `json:"accepted"`
 	Skipped     int64    `json:"skipped"`
 	Warnings    []string `json:"warnings"`
-	Rejected    string   `json:"rejected"` // why nothing of the run was stored; empty when it was
+	Rejected    string   `json:"rejected"` // why nothing of the run was stored; empty otherwise
 }
 
 type skippedResult struct {
@@ -116,7 +116,7 @@ func (r *uploadResult) printSkipped(w io.Writer) error {
 		_, _ = fmt.Fprintln(w, "    (-o json lists each)")
 	}
 	if r.SkippedResultsOmitted > 0 {
-		_, _ = fmt.Fprintf(w, "    and %d more that the server counted but did not list\n", r.SkippedResultsOmitted)
+		_, _ = fmt.Fprintf(w, "    and %d more that the server did not list\n", r.SkippedResultsOmitted)
 	}
 	return nil
 }

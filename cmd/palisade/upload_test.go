@@ -196,7 +196,7 @@ func TestDeploymentOfTheToken(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"deployments":[]}`:                          "no deployment",
 		`{"deployments":[{"slug":"a"},{"slug":"b"}]}`: "--deployment: a, b",
-		`404 {"error":"not found"}`:                   "web-api scope",
+		`404 {"error":"not found"}`:                   "scope web-api",
 	} {
 		server := serveRecorded(t, map[string]string{deploymentsPath: answer})
 		got := palisade(t, "", server.env(), "findings")
@@ -214,7 +214,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	wantParts(t, got.err, "redirect to https://elsewhere.test")
 }
 
-// A refused report must not cross the network first: a gigabyte for a 401 would be a poor answer.
+// TestRefusedUploadIsNotSent: a refused report must not be sent over the network first, or a 401 would cost a gigabyte.
 func TestRefusedUploadIsNotSent(t *testing.T) {
 	var sent atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -225,7 +225,7 @@ func TestRefusedUploadIsNotSent(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	noise := make([]byte, 8<<20)
-	for i := range noise { // does not compress
+	for i := range noise { // incompressible
 		noise[i] = byte(i * i >> 7 * 31)
 	}
 	env := []string{"PALISADE_TOKEN=" + testToken, "PALISADE_URL=" + server.URL}

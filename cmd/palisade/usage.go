@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// usageError is a command line that cannot be carried out as written; the caller is pointed to --help.
+// usageError is an invalid command line; the error text points to --help.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -21,7 +21,7 @@ func isUsageError(err error) bool {
 	return errors.As(err, &usage) || strings.HasPrefix(err.Error(), "required flag(s)") || strings.HasPrefix(err.Error(), "unknown command")
 }
 
-// errReported ends a command with an error status after it has printed what is wrong.
+// errReported ends a command with an error status after the command has printed the error.
 var errReported = errors.New("")
 
 func noArgs(cmd *cobra.Command, args []string) error {
@@ -34,7 +34,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return usagef("%s takes no arguments, got %q", cmd.CommandPath(), args[0])
 }
 
-// oneOf checks a flag that takes one of a few words.
+// oneOf validates a flag with a few allowed words.
 func oneOf(flag, got string, allowed ...string) error {
 	for _, word := range allowed {
 		if got == word {

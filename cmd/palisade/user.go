@@ -14,9 +14,9 @@ func newUser(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "user",
 		Short: "List users, and link them to identities of the OpenID Connect issuer",
-		Long: `List the users of the server, and say which identity of the OpenID Connect issuer is which user. A sign-in
-never takes over a user, whatever e-mail address the issuer vouches for: linking is done here. These commands work
-on the store itself, so they run where the server runs and with its settings; the audit trail tells of each change.`,
+		Long: `List the users of the server, and link them to identities of the OpenID Connect issuer. A sign-in never links an
+identity to an existing user, whatever e-mail address the issuer reports: only these commands do. They use the store
+directly: run them on the server's machine with the server's settings. The audit trail records each change.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -27,7 +27,7 @@ on the store itself, so they run where the server runs and with its settings; th
 func newUserList(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List the users, who vouches for them, and their roles in a deployment",
+		Short:   "List the users, their issuers, and their roles in a deployment",
 		Example: `  palisade user list --deployment default`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -56,11 +56,11 @@ func newUserLink(std streams) *cobra.Command {
 	var email, subject string
 	cmd := &cobra.Command{
 		Use:   "link --email EMAIL --subject SUBJECT",
-		Short: "Let a user sign in with an identity of the issuer",
-		Long: `Let a user sign in as a subject (sub) of the OpenID Connect issuer that the settings name. Whoever has this
-identity is the user from then on, with all memberships and roles of the user. When the sign-in of a person is
-refused because the e-mail address belongs to a user already, the refusal says the subject: make sure that both are
-the same person. admin@localhost cannot be linked: it is the way in that depends on no issuer.`,
+		Short: "Link a user to an identity of the issuer",
+		Long: `Link a user to a subject (sub) of the OpenID Connect issuer in the settings. From then on, this identity signs in as
+the user, with all memberships and roles of the user. If a sign-in is refused because the e-mail address belongs to an
+existing user, the error contains the subject: make sure that both are the same person. admin@localhost cannot be
+linked: it is the emergency access that depends on no issuer.`,
 		Example: `  palisade user link --email ada@example.com --subject 00u1a2b3c4 --oidc-issuer https://id.example.com`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -78,7 +78,7 @@ the same person. admin@localhost cannot be linked: it is the way in that depends
 	}
 	config.AddFlags(cmd.Flags(), append([]string{"oidc-issuer"}, storeKeys...)...)
 	cmd.Flags().StringVar(&email, "email", "", "e-mail address of the user")
-	cmd.Flags().StringVar(&subject, "subject", "", "the person's id at the issuer (the claim sub)")
+	cmd.Flags().StringVar(&subject, "subject", "", "the user's id at the issuer (the claim sub)")
 	_ = cmd.MarkFlagRequired("email")
 	_ = cmd.MarkFlagRequired("subject")
 	return cmd
@@ -88,9 +88,9 @@ func newUserUnlink(std streams) *cobra.Command {
 	var email string
 	cmd := &cobra.Command{
 		Use:   "unlink --email EMAIL",
-		Short: "Take the identity of the issuer from a user",
-		Long: `Take the identity of the OpenID Connect issuer from a user. Whoever has the identity is a stranger from the next
-call on; the user, the memberships and the API tokens stay.`,
+		Short: "Remove the issuer's identity from a user",
+		Long: `Remove the identity of the OpenID Connect issuer from a user. From the next request on, the identity is unknown. The
+user, the memberships and the API tokens stay.`,
 		Example: `  palisade user unlink --email ada@example.com`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -102,7 +102,7 @@ call on; the user, the memberships and the API tokens stay.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(std.out, "User %d (%s) has no identity of an issuer any more.\n", u.ID, printable(u.Email))
+			_, err = fmt.Fprintf(std.out, "User %d (%s) no longer has an identity of an issuer.\n", u.ID, printable(u.Email))
 			return err
 		},
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Who runs the server makes tokens and links users on its machine, beside the running server.
+// TestUserAndTokenCommands: an operator creates tokens and links users on the server's machine while the server runs.
 func TestUserAndTokenCommands(t *testing.T) {
 	dir := t.TempDir()
 	client, store := startServer(t, dir), []string{"PALISADE_DATA=" + dir}

@@ -17,11 +17,11 @@ import (
 func newWorkflow(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workflow",
-		Short: "Write, publish and look at agentic workflows",
-		Long: `A workflow is a definition in YAML or JSON: what a run is given, which steps it takes and in which order. The server
-keeps every published version; runs that have begun keep theirs. Two workflows come with the product: triage-backlog
-and code-audit. What a definition may say: docs/workflows.md.`,
-		Example: `  palisade workflow show code-audit --definition > audit.yaml   # begin with a copy
+		Short: "Validate, publish, run and show agentic workflows",
+		Long: `A workflow is a YAML or JSON definition of inputs and of steps in their order. The server keeps every published
+version, and a run keeps the version that it started with. Two workflows ship with the product: triage-backlog and
+code-audit. See docs/workflows.md for the format of definitions.`,
+		Example: `  palisade workflow show code-audit --definition > audit.yaml   # start from a copy
   palisade workflow lint audit.yaml                             # needs no server
   palisade workflow publish audit.yaml
   palisade workflow list`,
@@ -34,7 +34,7 @@ and code-audit. What a definition may say: docs/workflows.md.`,
 	return cmd
 }
 
-// workflowType is what tables show of an entry of the catalog.
+// workflowType has the columns of a catalog entry.
 type workflowType struct {
 	Name        string `json:"name"`
 	DisplayName string `json:"displayName"`
@@ -65,7 +65,7 @@ type workflowInput struct {
 	Description string          `json:"description"`
 }
 
-// registry is the catalog of one deployment.
+// registry calls the catalog API of one deployment.
 type registry struct{ *deploymentClient }
 
 func openRegistry(ctx context.Context, flags clientFlags, std streams) (*registry, error) {
@@ -73,7 +73,7 @@ func openRegistry(ctx context.Context, flags clientFlags, std streams) (*registr
 	return &registry{d}, err
 }
 
-// call sends a request to the catalog; body may be nil. The answer comes back raw, and decoded into result.
+// call sends a request to the catalog; body may be nil. It returns the raw response, and decodes it into result.
 func (r *registry) call(ctx context.Context, method string, body, result any, path ...string) (json.RawMessage, error) {
 	return r.jobs(ctx, method, nil, body, result, append([]string{"registry"}, path...)...)
 }
@@ -124,7 +124,7 @@ func (w workflowType) state() string {
 	return "disabled"
 }
 
-// printJSON prints an answer as the API gave it.
+// printJSON prints a response as the API sent it.
 func printJSON(w io.Writer, raw json.RawMessage) error {
 	_, err := fmt.Fprintf(w, "%s\n", bytes.TrimSpace(raw))
 	return err

@@ -12,7 +12,7 @@ func newWorkflowEnable(std streams, enabled bool) *cobra.Command {
 	var flags clientFlags
 	cmd := &cobra.Command{
 		Use:     "enable NAME…",
-		Short:   "Let runs of workflows be started",
+		Short:   "Enable workflows, so that runs can be started",
 		Example: "  palisade workflow enable code-audit",
 		Args:    workflowNames(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,9 +43,9 @@ func newWorkflowDelete(std streams) *cobra.Command {
 	var flags clientFlags
 	cmd := &cobra.Command{
 		Use:   "delete NAME…",
-		Short: "Take workflows out of the catalog",
-		Long: `Take workflows out of the catalog with all of their versions. Runs stay, and those that have begun go on. The name may be
-published again; the numbers of its versions go on then.`,
+		Short: "Delete workflows from the catalog",
+		Long: `Delete workflows with all their versions from the catalog. Runs are kept, and running ones continue. The name may be
+published again; its version numbers then continue.`,
 		Example: `  palisade workflow show audit --definition > audit.yaml   # keep a copy
   palisade workflow delete audit`,
 		Args: workflowNames(0),

@@ -10,7 +10,7 @@ import (
 	"github.com/palisade/palisade/services"
 )
 
-// definitionFiles wants at least one file, and "-" only once.
+// definitionFiles requires at least one file, and allows "-" once.
 func definitionFiles(cmd *cobra.Command, args []string) error {
 	stdin := 0
 	for _, name := range args {
@@ -32,9 +32,9 @@ func newWorkflowPublish(std streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "publish FILE…",
-		Short: "Publish definitions: new runs take them",
-		Long: `Publish definitions under the names that they hold. What is published already stays the same version, anything else
-becomes the next one; a workflow that is disabled stays so. A definition with problems is refused as a whole.`,
+		Short: "Publish definitions for new runs",
+		Long: `Publish definitions under the names in them. An unchanged definition keeps its version, a changed one becomes the next
+version; a disabled workflow stays disabled. A definition with problems is refused as a whole.`,
 		Example: `  palisade workflow publish audit.yaml
   palisade workflow publish workflows/*.yaml
   sed s/high/critical/ audit.yaml | palisade workflow publish -`,
@@ -71,11 +71,11 @@ becomes the next one; a workflow that is disabled stays so. A definition with pr
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, or json: the answer for each file on a line")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, or json: one response per line and file")
 	return cmd
 }
 
-// fileProblem is one thing that is wrong in one file.
+// fileProblem is a problem in a file.
 type fileProblem struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
@@ -89,12 +89,12 @@ func newWorkflowLint(std streams) *cobra.Command {
 	var online bool
 	cmd := &cobra.Command{
 		Use:   "lint FILE…",
-		Short: "Tell what is wrong in definitions, with step and line",
-		Long: `Check definitions and print every problem with its line and step: the graph, the inputs, the parameters of every step,
-the expressions. Nothing is published. The rules are those of this program; --online asks the server instead, which
-matters when it has another version.
+		Short: "Validate definitions, and print problems with step and line",
+		Long: `Validate definitions and print every problem with line and step: the graph, the inputs, the parameters of every step,
+the expressions. Nothing is published. This program validates by its own version; with --online the server validates,
+which matters if it has another version.
 
-Exit status: 0 when nothing is wrong, 1 when something is, 2 when it could not be found out.`,
+Exit status: 0 no problems, 1 problems, 2 the check failed.`,
 		Example: `  palisade workflow lint audit.yaml
   palisade workflow lint workflows/*.yaml -o json
   palisade workflow lint --online audit.yaml`,
@@ -119,7 +119,7 @@ Exit status: 0 when nothing is wrong, 1 when something is, 2 when it could not b
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().BoolVar(&online, "online", false, "let the server check")
+	cmd.Flags().BoolVar(&online, "online", false, "validate on the server")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table (FILE:LINE: step NAME: problem) or json")
 	return cmd
 }

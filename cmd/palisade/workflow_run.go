@@ -27,12 +27,12 @@ func newWorkflowRun(std streams) *cobra.Command {
 	var o workflowRunOptions
 	cmd := &cobra.Command{
 		Use:   "run NAME",
-		Short: "Start a run of a workflow, and see it through with --wait",
-		Long: `Start a run of a workflow. What it needs to be given is listed by "palisade workflow show NAME"; inputs that are left out
-have their defaults. Values are text, or JSON where the input is a number, a boolean, a list or an object.
+		Short: "Start a run of a workflow, and wait for its end with --wait",
+		Long: `Start a run of a workflow. "palisade workflow show NAME" lists its inputs; absent inputs get their defaults. Values are
+text, or JSON if the input is a number, a boolean, a list or an object.
 
-With --wait the progress of its steps goes to standard error until the run ends.
-Exit status: 0 the run was started, or with --wait: has completed; 1 it has failed or was cancelled; 2 an error.`,
+With --wait the progress of the steps is printed to standard error until the run ends.
+Exit status: 0 the run was started (with --wait: completed); 1 it failed or was cancelled; 2 an error.`,
 		Example: `  palisade workflow run triage-backlog --repo acme/web --wait
   palisade workflow run code-audit --repo acme/web --ref main --input include='["src/**"]' --budget 500
   palisade workflow run code-audit --repo 7 --idempotency-key nightly-2026-05-08 -o json | jq -r .summary.jobId`,
@@ -41,11 +41,11 @@ Exit status: 0 the run was started, or with --wait: has completed; 1 it has fail
 	}
 	o.client.add(cmd)
 	cmd.Flags().StringArrayVarP(&o.inputs, "input", "i", nil, "`NAME=VALUE` of an input; may be repeated")
-	cmd.Flags().StringVar(&o.repo, "repo", "", "`name` or id of the project that the run is about")
-	cmd.Flags().StringVar(&o.ref, "ref", "", "branch, tag or commit; the project's primary branch when absent")
-	cmd.Flags().StringVar(&o.name, "name", "", "name of the run, for people")
-	cmd.Flags().Float64Var(&o.budget, "budget", 0, "`credits` that the run may cost (100 are one US dollar); what the workflow says when absent")
-	cmd.Flags().StringVar(&o.key, "idempotency-key", "", "`text` of your choice: the same one again starts no second run")
+	cmd.Flags().StringVar(&o.repo, "repo", "", "`name` or id of the project")
+	cmd.Flags().StringVar(&o.ref, "ref", "", "branch, tag or commit; default: the primary branch of the project")
+	cmd.Flags().StringVar(&o.name, "name", "", "display name of the run")
+	cmd.Flags().Float64Var(&o.budget, "budget", 0, "budget in `credits` (100 are one US dollar); default: the budget of the workflow")
+	cmd.Flags().StringVar(&o.key, "idempotency-key", "", "`text` of your choice: the same key starts no second run")
 	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait for the end of the run")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table or json")
 	return cmd
@@ -73,7 +73,7 @@ func (o *workflowRunOptions) run(ctx context.Context, std streams, name string) 
 	return r.started(ctx, std, o.output, o.wait, body, "jobs")
 }
 
-// given reads the inputs: text as it is, everything else as JSON, as the workflow says.
+// given parses the inputs by their types in the workflow: text as it is, other values as JSON.
 func (o *workflowRunOptions) given(ctx context.Context, r *registry, name string) (map[string]any, error) {
 	inputs := map[string]any{}
 	if len(o.inputs) == 0 {
@@ -104,7 +104,7 @@ func (o *workflowRunOptions) given(ctx context.Context, r *registry, name string
 	return inputs, nil
 }
 
-// projectID finds the id of a project by its name; a number is one already.
+// projectID looks up the id of a project by its name; a number already is an id.
 func (r *registry) projectID(ctx context.Context, deployment, project string) (string, error) {
 	if _, err := strconv.ParseInt(project, 10, 64); err == nil {
 		return project, nil
@@ -122,7 +122,7 @@ func (r *registry) projectID(ctx context.Context, deployment, project string) (s
 	return answer.Project.ID.String(), err
 }
 
-// workflowJob is what tables show of a run.
+// workflowJob has the columns of a run.
 type workflowJob struct {
 	JobID            string  `json:"jobId"`
 	WorkflowType     string  `json:"workflowType"`
@@ -133,7 +133,7 @@ type workflowJob struct {
 	FinishedAt       string  `json:"finishedAt"`
 	TotalFindings    int64   `json:"totalFindings"`
 	TotalCostCredits float64 `json:"totalCostCredits"`
-	// words is the state with the reason of a failure, where it is known.
+	// words is the state, with the reason of a failure if known.
 	words string
 }
 
@@ -154,7 +154,7 @@ func (r *registry) jobs(ctx context.Context, method string, query url.Values, bo
 	return r.ask(ctx, method, "api/workflows/v1", query, body, result, path...)
 }
 
-// started starts a run, prints it and, if asked to, waits for its end.
+// started starts a run, prints it and, on request, waits for its end.
 func (r *registry) started(ctx context.Context, std streams, output string, wait bool, body any, path ...string) error {
 	var answer struct{ Summary workflowJob }
 	raw, err := r.jobs(ctx, http.MethodPost, nil, body, &answer, path...)
@@ -225,10 +225,10 @@ func newWorkflowJobs(std streams) *cobra.Command {
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().StringVar(&workflow, "workflow", "", "only runs of the workflow of this `name`")
-	cmd.Flags().StringVar(&status, "status", "", "only runs that are submitted, running, completed, failed or cancelled")
-	cmd.Flags().StringVar(&cursor, "cursor", "", "where the list before this one ended")
-	cmd.Flags().IntVar(&limit, "limit", 50, "`number` of runs, at most 500")
+	cmd.Flags().StringVar(&workflow, "workflow", "", "only runs of the workflow with this `name`")
+	cmd.Flags().StringVar(&status, "status", "", "only runs in this state: submitted, running, completed, failed or cancelled")
+	cmd.Flags().StringVar(&cursor, "cursor", "", "cursor of the previous page")
+	cmd.Flags().IntVar(&limit, "limit", 50, "maximum `number` of runs, at most 500")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	return cmd
 }
@@ -243,7 +243,7 @@ func printJobs(out io.Writer, jobs []workflowJob) error {
 	return table.Flush()
 }
 
-// second is a time to the second; "-" for none.
+// second formats a time to the second; "-" for none.
 func second(text string) string {
 	if len(text) < len("2026-05-08T12:00:00") {
 		return "-"

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// followInterval is how often --wait looks at a run.
+// followInterval is the poll interval of --wait.
 const followInterval = time.Second
 
-// workflowJobGraph is what is shown of the steps and tasks of a run.
+// workflowJobGraph has the steps and tasks of a run.
 type workflowJobGraph struct {
 	Steps []struct {
 		Name, Status                           string
@@ -27,13 +27,13 @@ type workflowJobGraph struct {
 	}
 }
 
-// follow waits for the end of a run and prints its progress; a run that did not complete ends the command with "no".
+// follow waits for the end of a run and prints its progress. A run that did not complete ends the command with errNo.
 func (r *registry) follow(ctx context.Context, std streams, output, job string) error {
 	tick := time.NewTicker(followInterval)
 	defer tick.Stop()
 	shown := map[string]string{}
 	for {
-		// The state comes first: the graph is at least as far on.
+		// Read the state first: the graph is then at least as recent.
 		var overview struct {
 			Summary  workflowJob
 			Metadata struct{ Status string }
@@ -57,13 +57,13 @@ func (r *registry) follow(ctx context.Context, std streams, output, job string) 
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("no longer waiting: job %s goes on; see it with: palisade workflow jobs", printable(job))
+			return fmt.Errorf("no longer waiting: job %s continues; see: palisade workflow jobs", printable(job))
 		case <-tick.C:
 		}
 	}
 }
 
-// progress prints a line for each step that is elsewhere than it was.
+// progress prints a line for each step with a changed state.
 func (g workflowJobGraph) progress(out io.Writer, shown map[string]string) {
 	for _, step := range g.Steps {
 		state := strings.ToLower(strings.TrimPrefix(step.Status, "WORKFLOW_STEP_STATUS_"))
@@ -80,7 +80,7 @@ func (g workflowJobGraph) progress(out io.Writer, shown map[string]string) {
 	}
 }
 
-// failures prints why tasks failed: one line for each reason, however many tasks have it.
+// failures prints why tasks failed: one line per reason, however many tasks have it.
 func (g workflowJobGraph) failures(out io.Writer) {
 	var reasons []string
 	tasks := map[string][]string{}
@@ -109,7 +109,7 @@ func newWorkflowCancel(std streams) *cobra.Command {
 	var flags clientFlags
 	cmd := &cobra.Command{
 		Use:     "cancel JOB…",
-		Short:   "Stop runs of workflows",
+		Short:   "Cancel runs of workflows",
 		Example: "  palisade workflow cancel 12",
 		Args:    workflowJobs(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -137,7 +137,7 @@ func newWorkflowRetry(std streams) *cobra.Command {
 	var wait bool
 	cmd := &cobra.Command{
 		Use:   "retry JOB",
-		Short: "Start a run again that has ended, with the same inputs and version",
+		Short: "Start a finished run again, with the same inputs and version",
 		Example: `  palisade workflow retry 12
   palisade workflow retry 12 --wait`,
 		Args: workflowJobs(1),
@@ -158,7 +158,7 @@ func newWorkflowRetry(std streams) *cobra.Command {
 	return cmd
 }
 
-// workflowJobs wants ids of runs, at most a number of them; 0 is any.
+// workflowJobs requires ids of runs, at most the given number; 0 means any number.
 func workflowJobs(most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

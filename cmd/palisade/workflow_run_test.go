@@ -19,7 +19,7 @@ steps:
 - {name: end, with: {output: "${{ lists.range(inputs.times).map(i, inputs.who) }}"}}
 `
 
-// The way of one who runs a workflow: start it, see it through, look back, try again, stop it.
+// TestWorkflowRunCommands starts a run, follows it, lists runs, retries and cancels.
 func TestWorkflowRunCommands(t *testing.T) {
 	client := startReadyServer(t, t.TempDir())
 	must := func(status int, args ...string) outcome {

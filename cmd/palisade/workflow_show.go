@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/cmd/palisade/printout"
 )
 
-// shownWorkflow is the answer to a question about one workflow.
+// shownWorkflow is the response for one workflow.
 type shownWorkflow struct {
 	Workflow   workflowType
 	Definition string
@@ -58,7 +58,7 @@ func newWorkflowShow(std streams) *cobra.Command {
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().BoolVar(&definition, "definition", false, "print the definition as it was published, and nothing else")
+	cmd.Flags().BoolVar(&definition, "definition", false, "print only the published definition")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	cmd.MarkFlagsMutuallyExclusive("definition", "output")
 	return cmd
@@ -110,7 +110,7 @@ func (i workflowInput) defaultText() string {
 	return printable(string(i.Default))
 }
 
-// workflowNames wants at least one name, at most so many; 0 is any number.
+// workflowNames requires at least one name, at most the given number; 0 means any number.
 func workflowNames(most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

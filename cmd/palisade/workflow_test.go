@@ -22,7 +22,7 @@ func writeFile(t *testing.T, name, text string) string {
 	return path
 }
 
-// The way of one who writes a workflow: lint, publish, look, change, take away.
+// TestWorkflowCommands lints, publishes, shows, changes and deletes a workflow.
 func TestWorkflowCommands(t *testing.T) {
 	client, good, bad := startReadyServer(t, t.TempDir()), writeFile(t, "good.yaml", goodWorkflow), writeFile(t, "bad.yaml", badWorkflow)
 	must := func(args ...string) outcome {
@@ -76,7 +76,7 @@ func TestWorkflowCommands(t *testing.T) {
 		}
 		wantParts(t, got.err, `workflow "nightly" not found`, "HTTP 404")
 	}
-	wantParts(t, palisade(t, "", client, "workflow", "list", "--deployment", "other").err, `no deployment "other"`)
+	wantParts(t, palisade(t, "", client, "workflow", "list", "--deployment", "other").err, `no access to a deployment "other"`)
 
 	online := palisade(t, "", client, "workflow", "lint", "--online", bad)
 	if offline := palisade(t, "", nil, "workflow", "lint", bad); online.status != exitNo || online.out != offline.out {

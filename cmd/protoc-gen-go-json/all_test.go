@@ -38,7 +38,7 @@ import (
 	_ "github.com/palisade/palisade/gen/palisade/workflows/v1"
 )
 
-// TestEveryProtoIsTested checks that the imports above name the package of every proto of ours.
+// TestEveryProtoIsTested checks that the imports above name the package of each of our protos.
 func TestEveryProtoIsTested(t *testing.T) {
 	root := os.DirFS(filepath.Join("..", "..", "proto"))
 	err := fs.WalkDir(root, "palisade", func(path string, entry fs.DirEntry, err error) error {
@@ -55,9 +55,8 @@ func TestEveryProtoIsTested(t *testing.T) {
 	}
 }
 
-// TestEveryMessage fills every message of ours with random contents and checks that what AppendJSON writes is
-// what protojson would write with the rules of our options applied to it, and that protojson reads it back to
-// the same message, except for what those rules leave out.
+// TestEveryMessage fills each of our messages with random contents. AppendJSON must write what protojson writes, with
+// our options applied, and protojson must read it back to the same message, except for what the options leave out.
 func TestEveryMessage(t *testing.T) {
 	for _, messageType := range ownMessages() {
 		t.Run(string(messageType.Descriptor().FullName()), func(t *testing.T) {
@@ -101,7 +100,7 @@ func checkMessage(t *rapid.T, messageType protoreflect.MessageType) {
 	}
 }
 
-// ownMessages gives every message type of a palisade package that is linked into the test.
+// ownMessages returns the message types of all palisade packages in the test binary.
 func ownMessages() []protoreflect.MessageType {
 	var types []protoreflect.MessageType
 	protoregistry.GlobalTypes.RangeMessages(func(messageType protoreflect.MessageType) bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/cmd/protoc-gen-go-json/plugintest/testpb"
 )
 
-// page is a response like the findings list: 100 elements of about 1 kB.
+// page returns a response like the findings list: 100 elements of about 1 kB.
 func page() *testpb.Page {
 	at := timestamppb.New(time.Date(2026, 5, 4, 10, 20, 30, 123456789, time.UTC))
 	page := new(testpb.Page)

@@ -14,8 +14,8 @@ import (
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 )
 
-// This file says a second time, by reflection and without the generator, what our options mean: applyForm for
-// the JSON, normalise for the message that is read back.
+// This file implements our options a second time, by reflection and without the generator: applyForm for JSON,
+// normalise for the message that is read back.
 
 const timestampName = "google.protobuf.Timestamp"
 
@@ -29,7 +29,7 @@ func variantBy(message protoreflect.MessageDescriptor) protoreflect.FieldDescrip
 	return message.Fields().ByName(protoreflect.Name(name))
 }
 
-// hidden reports whether a field is not part of the variant that m is.
+// hidden reports whether a field is not part of the message's variant.
 func hidden(m protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
 	by := variantBy(m.Descriptor())
 	if by == nil {
@@ -39,7 +39,7 @@ func hidden(m protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
 	return fd == by || len(variants) > 0 && !slices.Contains(variants, m.Get(by).String())
 }
 
-// empty reports whether a field is not set, or set to what counts as not set.
+// empty reports whether a field is not set, or has a value that counts as not set.
 func empty(m protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
 	if !m.Has(fd) {
 		return true
@@ -51,13 +51,13 @@ func empty(m protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
 	case protoreflect.EnumKind:
 		return m.Get(fd).Enum() == 0 && fd.Enum().FullName() != "google.protobuf.NullValue"
 	case protoreflect.FloatKind, protoreflect.DoubleKind:
-		return !fd.HasPresence() && m.Get(fd).Float() == 0 // Negative zero has bits, but no meaning in JSON.
+		return !fd.HasPresence() && m.Get(fd).Float() == 0 // Negative zero has bits set, but no meaning in JSON.
 	default:
 		return false
 	}
 }
 
-// applyForm changes the tree that protojson wrote for m into the one that the options ask for.
+// applyForm changes protojson's tree for m into the tree that the options require.
 func applyForm(tree map[string]any, m protoreflect.Message) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
@@ -129,7 +129,7 @@ func applySingle(tree any, value protoreflect.Value, fd protoreflect.FieldDescri
 	return tree
 }
 
-// normalise makes m what it is after a way through JSON.
+// normalise makes m what it is after a JSON round trip.
 func normalise(m protoreflect.Message) {
 	if m.Descriptor().FullName() == timestampName {
 		stamp := m.Interface().(*timestamppb.Timestamp)
@@ -146,10 +146,10 @@ func normalise(m protoreflect.Message) {
 		isEmpty, unset := empty(m, fd), form(fd).GetUnset()
 		switch {
 		case fd == by:
-			// Cleared last: it decides about the others.
+			// Cleared last, because it determines the other fields.
 		case hidden(m, fd):
 			m.Clear(fd)
-		case form(fd).GetRaw() && !isEmpty: // protojson takes the text for base64
+		case form(fd).GetRaw() && !isEmpty: // protojson reads the text as base64
 			decoded, err := base64.StdEncoding.DecodeString(plugintest.RawText)
 			if err != nil {
 				panic(err)

@@ -1,8 +1,8 @@
 //go:build ignore
 
-// Command main writes a versioned migration for both databases: what brings the schema of the existing files to the one
-// in ent/schema. Run by `make migration NAME=what_changes`, which supplies a throw-away PostgreSQL. Without a name it
-// writes the checksums of the files, which is due when a new one was changed by hand: `make migration-sums`.
+// Command main writes a versioned migration for both databases: the difference between the existing files and
+// ent/schema. Run it with `make migration NAME=what_changes`, which starts a temporary PostgreSQL. Without a name it
+// only rewrites the checksums, after a new file was edited by hand: `make migration-sums`.
 package main
 
 import (

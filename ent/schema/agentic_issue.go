@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// AgenticIssue is what agentic workflows found. It is never mixed with what scans found.
+// AgenticIssue is an issue that agentic workflows detected. It is separate from the findings of scans.
 type AgenticIssue struct{ ent.Schema }
 
 // Mixin of an agentic issue.
@@ -17,13 +17,13 @@ func (AgenticIssue) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
 		field.Int64("project_id").Immutable().Optional().Nillable(),
-		field.String("identity").Immutable().Comment("of project, file, class and evidence: the same in every run"),
-		field.String("class").Immutable().Default("").Comment("of weakness, as the workflow names it"),
+		field.String("identity").Immutable().Comment("derived from project, file, class and evidence; the same in every run"),
+		field.String("class").Immutable().Default("").Comment("class of weakness, in the workflow's words"),
 		field.String("title"),
 		field.String("description").Default(""),
 		field.String("reasoning").Default(""),
-		field.String("file_path").Default("").Comment("the first of its paths: what lists are sorted by"),
-		field.Int32("severity").Comment("number of palisade.workflows.v1.Severity: lists are sorted by it"),
+		field.String("file_path").Default("").Comment("the first of its paths; sort key of lists"),
+		field.Int32("severity").Comment("number of palisade.workflows.v1.Severity; sort key of lists"),
 		field.String("detection_state").Comment("detected, not_detected, verified_absent, verified_present"),
 		field.String("triage_state").Default("open").Comment("open, ignored, reopened, reviewing, fixing, provisionally_ignored, fixed"),
 		field.String("triage_reason").Default("").Comment("false_positive, acceptable_risk, no_time; empty: none"),
@@ -34,7 +34,7 @@ func (AgenticIssue) Fields() []ent.Field {
 	}
 }
 
-// Indexes of an agentic issue, named after the order or filter that they serve.
+// Indexes of an agentic issue, named after the sort order or filter that uses them.
 func (AgenticIssue) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("deployment_id", "identity").Unique().StorageKey("agentic_issues_by_identity"),
@@ -49,7 +49,7 @@ func (AgenticIssue) Indexes() []ent.Index {
 	}
 }
 
-// AgenticIssueLabel is one value of a list of an issue that callers filter by.
+// AgenticIssueLabel is one value of an issue's list that callers can filter by.
 type AgenticIssueLabel struct{ ent.Schema }
 
 // Mixin of a label.
@@ -94,7 +94,7 @@ func (AgenticIssueEvent) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("deployment_id", "issue_id", "id").StorageKey("agentic_issue_events_of_issue")}
 }
 
-// AgenticIssueCoverage is a path that a run looked at for issues. The rows of a run go when it ends.
+// AgenticIssueCoverage is a path that a run examined for issues. The rows are deleted when the run ends.
 type AgenticIssueCoverage struct{ ent.Schema }
 
 // Mixin of a covered path.
@@ -105,7 +105,7 @@ func (AgenticIssueCoverage) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
 		field.Int64("run_id").Immutable(),
-		field.String("path").Immutable().Comment("in the repository; empty: all of them"),
+		field.String("path").Immutable().Comment("path in the repository; empty: all paths"),
 	}
 }
 

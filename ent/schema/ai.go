@@ -7,7 +7,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// AiTaskGroup is one combined task: the analyses that one call asked for.
+// AiTaskGroup is one combined task: the analyses that one call requested.
 type AiTaskGroup struct{ ent.Schema }
 
 // Mixin of a task group.
@@ -19,15 +19,15 @@ func (AiTaskGroup) Fields() []ent.Field {
 		field.Int64("id"),
 		field.JSON("chains", []string{}).Immutable().Comment("CHAIN_* of the contract"),
 		field.Bool("regenerate").Immutable().Default(false),
-		field.Int32("issues").Immutable().Comment("how many are analysed"),
-		field.Int64("memory_id").Immutable().Default(0).Comment("0: those of the deployment alone"),
+		field.Int32("issues").Immutable().Comment("number of analyzed findings"),
+		field.Int64("memory_id").Immutable().Default(0).Comment("id of a trial memory; 0: only the memories of the deployment"),
 		field.String("actor_kind").Immutable(),
 		field.Int64("actor_id").Immutable(),
 		timestamp("created_at").Immutable(),
 	}
 }
 
-// AiAnalysis is what a model said about one finding, or is about to be asked.
+// AiAnalysis is the analysis of one finding by a model, pending or finished.
 type AiAnalysis struct{ ent.Schema }
 
 // Mixin of an analysis.
@@ -38,22 +38,22 @@ func (AiAnalysis) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
 		field.Int64("finding_id").Immutable(),
-		field.Int64("group_id").Immutable().Default(0).Comment("of the combined task; 0 for those of workflows and fixes"),
+		field.Int64("group_id").Immutable().Default(0).Comment("combined task; 0 for analyses of workflows and fixes"),
 		field.String("status").Comment("pending, done, failed"),
-		field.Bool("counted").Immutable().Default(true).Comment("against the monthly quota"),
-		field.Bool("applied").Default(false).Comment("it changed the finding's triage"),
+		field.Bool("counted").Immutable().Default(true).Comment("counts against the monthly quota"),
+		field.Bool("applied").Default(false).Comment("the analysis changed the finding's triage state"),
 		field.String("verdict").Default("").Comment("true_positive, false_positive; empty: none"),
 		field.Bytes("result").Optional().Comment("palisade.store.v1.AiResult"),
 		field.String("error").Default("").Comment("one line, without code or prompts"),
-		field.Bool("trial").Immutable().Default(false).Comment("with a memory that is tried out: the finding does not change"),
-		field.Int64("content_hash").Immutable().Default(0).Comment("of the finding when it was asked for"),
-		field.Int64("duration_ms").Default(0).Comment("of the run that ended it"),
+		field.Bool("trial").Immutable().Default(false).Comment("with a trial memory: the finding does not change"),
+		field.Int64("content_hash").Immutable().Default(0).Comment("the finding's value at the time of the request"),
+		field.Int64("duration_ms").Default(0).Comment("id of the run that finished it"),
 		field.String("model").Default(""),
 		field.Int64("input_tokens").Default(0),
 		field.Int64("output_tokens").Default(0),
 		field.Float("cost_usd").Default(0),
-		field.Int32("round").Default(0).Comment("which job makes it: those of rounds before died with their worker"),
-		timestamp("lease_until").Optional().Nillable().Comment("until when the worker of the round is taken to live"),
+		field.Int32("round").Default(0).Comment("number of the job that works on it; jobs of earlier rounds lost their worker"),
+		timestamp("lease_until").Optional().Nillable().Comment("lease of the round's worker"),
 		timestamp("created_at").Immutable(),
 		timestamp("finished_at").Optional().Nillable(),
 	}
@@ -69,7 +69,7 @@ func (AiAnalysis) Indexes() []ent.Index {
 	}
 }
 
-// AiFeedback is what a person thinks of a verdict.
+// AiFeedback is a user's rating of a verdict.
 type AiFeedback struct{ ent.Schema }
 
 // Mixin of feedback.
@@ -92,7 +92,7 @@ func (AiFeedback) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("deployment_id", "analysis_id", "user_id").Unique().StorageKey("ai_feedback_of_analysis")}
 }
 
-// AiFix is one order to write a fix and to open a pull request with it.
+// AiFix is one request to generate a fix and open a pull request with it.
 type AiFix struct{ ent.Schema }
 
 // Mixin of a fix.
@@ -109,8 +109,8 @@ func (AiFix) Fields() []ent.Field {
 		field.String("error").Default("").Comment("one line"),
 		field.String("actor_kind").Immutable(),
 		field.Int64("actor_id").Immutable(),
-		field.Int32("round").Default(0).Comment("which job makes it: those of rounds before died with their worker"),
-		timestamp("lease_until").Optional().Nillable().Comment("until when the worker of the round is taken to live"),
+		field.Int32("round").Default(0).Comment("number of the job that works on it; jobs of earlier rounds lost their worker"),
+		timestamp("lease_until").Optional().Nillable().Comment("lease of the round's worker"),
 		timestamp("requested_at").Immutable(),
 		timestamp("finished_at").Optional().Nillable(),
 	}
@@ -124,13 +124,13 @@ func (AiFix) Indexes() []ent.Index {
 	}
 }
 
-// AiMemory is what people told the assistant about their code, and is taken into prompts.
+// AiMemory is a user's note about their code, which is included in prompts.
 type AiMemory struct{ ent.Schema }
 
 // Mixin of a memory.
 func (AiMemory) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
 
-// Fields of a memory. What is null does not narrow where it counts.
+// Fields of a memory. Null does not restrict the scope.
 func (AiMemory) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
@@ -158,7 +158,7 @@ func (AiMemory) Indexes() []ent.Index {
 	}
 }
 
-// AiMemoryUse says that an analysis had a memory in its prompt.
+// AiMemoryUse records that the prompt of an analysis contained a memory.
 type AiMemoryUse struct{ ent.Schema }
 
 // Mixin of a use.

@@ -10,8 +10,8 @@ import (
 	"github.com/palisade/palisade/ent/column"
 )
 
-// AuditEntry records one call or job that could change something: who, what, when, how it ended, and what it changed.
-// The entries of a deployment are a chain: each holds the hash of the one before.
+// AuditEntry records one call or job that could change something: actor, action, time, result and changes. The entries
+// of a deployment form a chain: each has the hash of the previous entry.
 type AuditEntry struct{ ent.Schema }
 
 // Mixin of an audit entry.
@@ -21,19 +21,19 @@ func (AuditEntry) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
 func (AuditEntry) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
-		field.Int64("sequence").Immutable().Default(0).Comment("place in the chain of the deployment, from 1; 0: written before there was a chain"),
+		field.Int64("sequence").Immutable().Default(0).Comment("position in the deployment's chain, from 1; 0: older than the chain"),
 		field.String("actor_kind").Immutable().Comment("user, token, job, host (a source-code host's webhook)"),
 		field.Int64("actor_id").Immutable(),
-		field.String("actor_name").Immutable().Default("").Comment("for people: e-mail address, name of the token, kind of the job"),
+		field.String("actor_name").Immutable().Default("").Comment("display name: e-mail address, name of the token, kind of the job"),
 		field.Int64("user_id").Immutable().Default(0).Comment("the user, or the creator of the token"),
 		field.String("method").Immutable().Comment("full gRPC method, or the kind of the job"),
 		field.String("code").Immutable().Comment("gRPC code"),
-		field.String("request").Immutable().Comment("JSON of the request, secrets redacted, cut at 4 KiB"),
+		field.String("request").Immutable().Comment("JSON of the request, secrets redacted, truncated to 4 KiB"),
 		field.String("request_id").Immutable(),
 		field.String("remote").Immutable().Comment("address of the caller"),
 		field.JSON("changes", []column.AuditChange{}).Immutable().Optional().
-			SchemaType(map[string]string{dialect.Postgres: "json"}). // jsonb would rewrite the text that the hash is of
-			Comment("what the transaction changed"),
+			SchemaType(map[string]string{dialect.Postgres: "json"}). // jsonb would rewrite the text that was hashed
+			Comment("objects that the transaction changed"),
 		timestamp("at").Immutable(),
 		field.Bytes("previous_hash").Immutable().Optional(),
 		field.Bytes("hash").Immutable().Optional().Comment("HMAC-SHA256 over all the fields above"),
@@ -49,7 +49,7 @@ func (AuditEntry) Indexes() []ent.Index {
 	}
 }
 
-// AuditHead is the end of the chain of a deployment's audit entries. Who appends locks it.
+// AuditHead is the chain head of a deployment's audit trail. Appending an entry locks it.
 type AuditHead struct{ ent.Schema }
 
 // Mixin of an audit head.
@@ -61,8 +61,8 @@ func (AuditHead) Fields() []ent.Field {
 		field.Int64("id"),
 		field.Int64("sequence").Default(0),
 		field.Bytes("hash").Optional().Comment("of the last entry"),
-		field.Bytes("seal").Optional().Comment("HMAC-SHA256 over deployment, sequence and hash: a cut end is found"),
-		field.Bytes("origin").Optional().Comment("since when there is a chain, and what was before it, as JSON behind an HMAC-SHA256 of it; made with the deployment"),
+		field.Bytes("seal").Optional().Comment("HMAC-SHA256 over deployment, sequence and hash; detects a truncated chain"),
+		field.Bytes("origin").Optional().Comment("start of the chain and a digest of what precedes it: an HMAC-SHA256 followed by JSON; created with the deployment"),
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/palisade/palisade/ent/catalog"
 )
 
-// inCatalog notes the changes of fields that lists of findings show of another table. New rows need no note: nobody has
-// read them before.
+// inCatalog records changes of fields that lists of findings show from another table. New rows are not recorded: no
+// list has shown them yet.
 func inCatalog(shown ...string) ent.Hook {
 	return func(next ent.Mutator) ent.Mutator {
 		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {

@@ -7,7 +7,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Delivery is one message to one receiver: the ledger of notifications.
+// Delivery is one message to one receiver. The table is the ledger of notifications.
 type Delivery struct{ ent.Schema }
 
 // Mixin of a delivery.
@@ -18,19 +18,19 @@ func (Delivery) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
 		field.Int64("rule_id").Immutable(),
-		field.String("event_id").Immutable().Comment("stable: every attempt and replay carries it"),
+		field.String("event_id").Immutable().Comment("the same in every attempt and replay"),
 		field.String("kind").Immutable().Comment("findings, scan, test"),
 		field.Int64("project_id").Immutable().Default(0),
 		field.Int64("scan_id").Immutable().Default(0),
-		field.Bytes("payload").Immutable().Comment("the body as it is signed"),
+		field.Bytes("payload").Immutable().Comment("body, as signed"),
 		field.String("state").Comment("pending, delivered, abandoned, canceled"),
 		field.Int32("attempts").Default(0),
 		timestamp("next_attempt_at"),
-		timestamp("locked_until").Default(0).Comment("a node works on it until then"),
+		timestamp("locked_until").Default(0).Comment("lease of the node that works on it"),
 		timestamp("give_up_at"),
 		field.Int32("last_status").Default(0).Comment("HTTP status; 0 without one"),
 		field.String("last_error").Default(""),
-		field.JSON("delivered_to", []string{}).Optional().Comment("of an e-mail that is not delivered to all yet: the addresses that have it"),
+		field.JSON("delivered_to", []string{}).Optional().Comment("for an e-mail that was not delivered to all addresses: the addresses that received it"),
 		field.Int64("replay_of").Immutable().Optional().Nillable(),
 		timestamp("created_at").Immutable(),
 		timestamp("finished_at").Optional().Nillable(),

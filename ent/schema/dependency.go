@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Dependency is a package that a lockfile of a project names, as the latest full scan of its primary branch saw it.
+// Dependency is a package in a lockfile of a project, from the latest full scan of the project's primary branch.
 type Dependency struct{ ent.Schema }
 
 // Mixin of a dependency.
@@ -23,8 +23,8 @@ func (Dependency) Fields() []ent.Field {
 		field.String("package").Immutable(),
 		field.String("version").Immutable(),
 		field.String("transitivity").Comment("direct, transitive, unknown"),
-		field.Bool("has_paths").Default(false).Comment("the scan told what the package needs: paths to transitive dependencies are known"),
-		field.String("license").Optional().Nillable().Comment("SPDX expressions joined by a comma, where the scanner names them"),
+		field.Bool("has_paths").Default(false).Comment("the scan reported the package's requirements, so paths to transitive dependencies are known"),
+		field.String("license").Optional().Nillable().Comment("SPDX expressions joined by commas, if the scanner reported them"),
 		field.Bytes("content").Comment("palisade.store.v1.DependencyContent"),
 		timestamp("seen_at"),
 	}
@@ -36,7 +36,7 @@ func (Dependency) Indexes() []ent.Index {
 		index.Fields("deployment_id", "project_id", "lockfile", "ecosystem", "package", "version").Unique().StorageKey("dependencies_by_place"),
 		index.Fields("deployment_id", "id").StorageKey("dependencies_list"),
 		index.Fields("deployment_id", "project_id", "id").StorageKey("dependencies_list_project"),
-		// In the order of lists, and with the project: entries say where there are any.
+		// In list order, and with the project id: the index alone tells which projects have matching packages.
 		index.Fields("deployment_id", "lockfile", "id", "project_id").StorageKey("dependencies_by_lockfile"),
 		index.Fields("deployment_id", "ecosystem", "id", "project_id").StorageKey("dependencies_by_ecosystem"),
 		index.Fields("deployment_id", "package", "id", "project_id", "ecosystem", "version").StorageKey("dependencies_by_package"),

@@ -6,21 +6,20 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// DependencyPackage is a package that some dependency of a deployment is of: what a part of a name, an ecosystem or a
-// licence is looked up in, because there are few packages, and many dependencies. It may be there longer than the last
-// of them.
+// DependencyPackage is a package that dependencies of a deployment refer to. Filters by part of a name, ecosystem or
+// licence read this table, because it has far fewer rows than Dependency. A row may outlive its last dependency.
 type DependencyPackage struct{ ent.Schema }
 
 // Mixin of a package.
 func (DependencyPackage) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
 
-// Fields of a package. They are those of its dependencies.
+// Fields of a package. The dependencies of the package have the same values.
 func (DependencyPackage) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
 		field.String("ecosystem").Immutable(),
 		field.String("package").Immutable(),
-		field.String("license").Immutable().Default("").Comment("empty where the scanner names none"),
+		field.String("license").Immutable().Default("").Comment("empty if the scanner reported none"),
 	}
 }
 

@@ -16,15 +16,15 @@ func (Deployment) Fields() []ent.Field {
 		field.Int64("id"),
 		field.String("slug").NotEmpty().Immutable(),
 		field.String("name").NotEmpty(),
-		// The default of the column itself stays what it was: to change it, SQLite would have to build the table anew.
-		// Nothing relies on it, since every INSERT names the role.
+		// The default of the column itself stays as it is: changing it would make SQLite rebuild the table. Nothing
+		// relies on the default, since every INSERT sets the role.
 		field.String("default_role").Default("ORG_ROLE_MEMBER").Annotations(entsql.Default("ORG_ROLE_ADMIN")).
-			Comment("ORG_ROLE_* of users who join"),
+			Comment("ORG_ROLE_* of new users"),
 		field.Bool("triage_via_comment").Default(false).Comment("replies to review comments triage findings"),
 		field.Bool("cross_file_analysis").Default(false).Comment("has_deepsemgrep in the contract"),
 		field.Bool("dependency_query").Default(false),
 		field.Bytes("products").Optional().Comment("palisade.deployments.v1.DeploymentProductConfig; empty: the defaults"),
-		field.Int64("catalog_revision").Default(0).Comment("grows with every change of what findings show of rules and projects"),
+		field.Int64("catalog_revision").Default(0).Comment("incremented when fields of rules or projects that findings show change"),
 		timestamp("created_at").Immutable(),
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Finding is what scans found on one ref of a project. Columns hold what is filtered, sorted or changed; the rest is
-// one protobuf blob. Rare attributes are nullable, so that their indexes hold only the rows that have them.
+// Finding is a finding on one ref of a project. Values that are filtered, sorted or changed are columns; the rest is
+// one protobuf blob. Rare attributes are nullable, so that their indexes contain only the rows that have them.
 type Finding struct{ ent.Schema }
 
 // Mixin of a finding.
@@ -23,11 +23,11 @@ func (Finding) Fields() []ent.Field {
 		field.Int64("first_seen_scan_id").Immutable(),
 		field.String("ref").Immutable().Comment("full ref"),
 		field.String("tool").Immutable(),
-		field.String("analysis_category").Immutable().Comment("tells analyses of one tool and ref apart"),
-		field.String("fingerprint").Comment("name of the identity; equal on all refs of the project, changed only by people who split or merge"),
-		field.Bytes("evidence").Optional().Nillable().Comment("identity.Evidence of its latest sight; null until the first scan or job that computes it"),
-		field.Int64("match_key").Optional().Nillable().Comment("strongest part of the evidence, to be looked up across refs"),
-		field.Int64("merged_into").Optional().Nillable().Comment("finding that it is the same as; a merged one is removed for good"),
+		field.String("analysis_category").Immutable().Comment("separates analyses of one tool and ref"),
+		field.String("fingerprint").Comment("name of the identity; equal on all refs of the project, changed only by splits and merges"),
+		field.Bytes("evidence").Optional().Nillable().Comment("identity.Evidence of its latest sighting; null until a scan or job computes it"),
+		field.Int64("match_key").Optional().Nillable().Comment("strongest part of the evidence, for lookups across refs"),
+		field.Int64("merged_into").Optional().Nillable().Comment("finding that it was merged into; a merged finding stays removed"),
 		field.String("issue_type").Immutable().Comment("sast, sca, ai_sast, secrets"),
 		field.String("severity").Comment("low, medium, high, critical"),
 		field.String("state").Comment("unresolved, muted, fixed, removed"),
@@ -35,14 +35,14 @@ func (Finding) Fields() []ent.Field {
 		field.String("status").Comment("derived from state and triage_state"),
 		field.String("triage_reason").Optional().Nillable(),
 		field.String("triage_comment").Optional().Nillable(),
-		field.String("policy_mode").Optional().Nillable().Comment("rule-board-*; null when no policy names it: it is monitored"),
+		field.String("policy_mode").Optional().Nillable().Comment("rule-board-*; null: no policy covers it, so it is monitored"),
 		field.String("autotriage_verdict").Optional().Nillable(),
 		field.String("component_tag").Optional().Nillable(),
 		field.String("exposure").Optional().Nillable(),
 		field.String("transitivity").Optional().Nillable(),
 		field.String("package").Optional().Nillable(),
 		field.String("advisory").Optional().Nillable().Comment("identifier in capitals, for example a CVE"),
-		field.String("file_path").Optional().Nillable().Comment("as in content; null when the scan named no file"),
+		field.String("file_path").Optional().Nillable().Comment("as in content; null if the scan named no file"),
 		field.String("epss_probability").Optional().Nillable().Comment("low, medium, high, none"),
 		field.Bool("malicious").Optional().Nillable().Comment("true or null"),
 		field.String("click_to_fix_state").Optional().Nillable().Comment("open, merged"),
@@ -52,13 +52,13 @@ func (Finding) Fields() []ent.Field {
 		timestamp("relevant_since"),
 		timestamp("state_updated_at"),
 		timestamp("triaged_at").Optional().Nillable(),
-		field.Int64("content_hash").Comment("of content, severity and rule: says whether a scan brought news"),
+		field.Int64("content_hash").Comment("hash of content, severity and rule; detects whether a scan changed it"),
 		field.Bytes("content").Comment("palisade.store.v1.FindingContent"),
 	}
 }
 
-// Indexes of a finding, named after the query that they serve. Lists are ordered by (relevant_since, id); the columns
-// behind these are looked at without reading the rows that a second filter leaves out.
+// Indexes of a finding, named after the query that uses them. Lists are ordered by (relevant_since, id). The columns
+// after these two let a second filter reject rows without reading them.
 func (Finding) Indexes() []ent.Index {
 	rare := func(field string) ent.Index {
 		return index.Fields("deployment_id", field, "relevant_since", "id", "issue_type", "status", "project_id").StorageKey("findings_list_" + field).
@@ -76,9 +76,10 @@ func (Finding) Indexes() []ent.Index {
 		index.Fields("deployment_id", "ref", "issue_type", "relevant_since", "id", "status", "project_id").StorageKey("findings_list_ref"),
 		index.Fields("deployment_id", "rule_id", "relevant_since", "id", "issue_type", "status", "project_id", "policy_mode").StorageKey("findings_list_rule_policy"),
 		index.Fields("deployment_id", "first_seen_scan_id").StorageKey("findings_of_scan"),
-		// What scanners are told to ignore: decisions always have a reason.
+		// Ignored findings for scanners: triage decisions always have a reason.
 		index.Fields("deployment_id", "project_id", "triage_state").StorageKey("findings_decided").Annotations(entsql.IndexWhere("triage_reason IS NOT NULL")),
-		// All that reports tell findings apart by, read without the rows. New findings are added at its end, which is cheap.
+		// Covering index for reports: all columns that they group by. New findings are appended at its end, which is
+		// cheap.
 		index.Fields("deployment_id", "id", "project_id", "rule_id", "ref", "issue_type", "severity", "exposure", "validation_state",
 			"autotriage_verdict", "policy_mode").StorageKey("findings_report"),
 		rare("triage_reason"), rare("policy_mode"), rare("autotriage_verdict"), rare("component_tag"), rare("exposure"),

@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// FindingEvent is one change of a finding: history, audit, reports and notifications all read it.
+// FindingEvent is one change of a finding. History, audit, reports and notifications read it.
 type FindingEvent struct{ ent.Schema }
 
 // Mixin of a finding event.
@@ -20,10 +20,10 @@ func (FindingEvent) Fields() []ent.Field {
 		field.String("kind").Immutable().Comment("created, updated, reopened, fixed, removed, muted, unmuted, triaged, triage_spread, triage_inherited, noted, matched, split, merged, identity_undone"),
 		field.String("from_status").Immutable().Comment("empty for created"),
 		field.String("to_status").Immutable(),
-		field.String("reason").Immutable().Default("").Comment("triage reason, or why a scan changed it"),
+		field.String("reason").Immutable().Default("").Comment("triage reason, or the reason of the change by a scan"),
 		field.String("note").Immutable().Default(""),
 		field.String("actor_kind").Immutable().Comment("scan, user, token, host (a source-code host's webhook)"),
-		field.Int64("actor_id").Immutable().Comment("of the scan, user or token; 0 for a host"),
+		field.Int64("actor_id").Immutable().Comment("id of the scan, user or token; 0 for a host"),
 		field.String("actor_name").Immutable().Default("").Comment("login of the person at the host; empty for other kinds"),
 		field.Int64("scan_id").Immutable().Optional().Nillable(),
 		timestamp("at").Immutable(),
@@ -33,7 +33,7 @@ func (FindingEvent) Fields() []ent.Field {
 // Indexes of a finding event.
 func (FindingEvent) Indexes() []ent.Index {
 	return []ent.Index{
-		// With what reports replay, so that they do not read the rows.
+		// Covering index for reports: they replay events without reading the rows.
 		index.Fields("deployment_id", "finding_id", "id", "at", "to_status").StorageKey("finding_events_of_finding"),
 		index.Fields("deployment_id", "at").StorageKey("finding_events_by_time"),
 	}

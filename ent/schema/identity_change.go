@@ -6,8 +6,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// FindingMatch is how a scan joined a result to a finding, where it was not by exact evidence, or why it made a new
-// finding although others were near.
+// FindingMatch records how a scan matched a result to a finding by other than exact evidence, or why it created a new
+// finding although it considered others.
 type FindingMatch struct{ ent.Schema }
 
 // Mixin of a finding's match.
@@ -19,7 +19,7 @@ func (FindingMatch) Fields() []ent.Field {
 		field.Int64("id"),
 		field.Int64("finding_id").Immutable(),
 		field.Int64("scan_id").Immutable(),
-		field.String("rung").Immutable().Comment("evidence that joined them; empty: a new finding"),
+		field.String("rung").Immutable().Comment("evidence that matched; empty: a new finding"),
 		field.Bytes("content").Immutable().Comment("palisade.store.v1.FindingMatch"),
 		timestamp("at").Immutable(),
 	}
@@ -30,7 +30,7 @@ func (FindingMatch) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("deployment_id", "finding_id", "id").StorageKey("finding_matches_of_finding")}
 }
 
-// IdentityChange is what a person said about the identity of findings, with all that is needed to take it back.
+// IdentityChange is a change that a person made to the identity of findings, with the data to undo it.
 type IdentityChange struct{ ent.Schema }
 
 // Mixin of an identity change.
@@ -42,8 +42,8 @@ func (IdentityChange) Fields() []ent.Field {
 		field.Int64("id"),
 		field.Int64("project_id").Immutable(),
 		field.String("kind").Immutable().Comment("split, merge"),
-		field.Int64("finding_id").Immutable().Comment("split: the one that was split; merge: the one that stays"),
-		field.Int64("other_id").Immutable().Comment("split: the new one; merge: the one that went into it"),
+		field.Int64("finding_id").Immutable().Comment("split: the finding that was split; merge: the finding that stays"),
+		field.Int64("other_id").Immutable().Comment("split: the new finding; merge: the finding that was merged into it"),
 		field.String("note").Immutable().Default(""),
 		field.Bytes("before").Immutable().Comment("palisade.store.v1.IdentityBefore"),
 		field.String("actor_kind").Immutable(),

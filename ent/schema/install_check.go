@@ -7,7 +7,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// InstallScan is one question of the malware firewall: may these packages be installed?
+// InstallScan is one request to the malware firewall: may these packages be installed?
 type InstallScan struct{ ent.Schema }
 
 // Mixin of an install scan.
@@ -17,7 +17,7 @@ func (InstallScan) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
 func (InstallScan) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
-		field.String("user").Immutable().Comment("who installs, as the scanner says"),
+		field.String("user").Immutable().Comment("name from the scanner"),
 		field.String("scanner").Immutable(),
 		field.Int32("packages").Immutable(),
 		field.Int32("blocked").Immutable(),
@@ -32,7 +32,7 @@ func (InstallScan) Indexes() []ent.Index {
 	}
 }
 
-// InstallCheck is the answer for one package of an install scan.
+// InstallCheck is the result for one package of an install scan.
 type InstallCheck struct{ ent.Schema }
 
 // Mixin of an install check.
@@ -47,7 +47,7 @@ func (InstallCheck) Fields() []ent.Field {
 		field.String("package").Immutable(),
 		field.String("version").Immutable(),
 		field.String("advisory").Immutable().Optional().Nillable().Comment("id of the advisory that blocks it; null: allowed"),
-		field.String("title").Immutable().Default("").Comment("of that advisory, as it was"),
+		field.String("title").Immutable().Default("").Comment("summary of that advisory at the time"),
 		timestamp("at").Immutable(),
 	}
 }
@@ -61,7 +61,7 @@ func (InstallCheck) Indexes() []ent.Index {
 	}
 }
 
-// Advisory says which versions of packages are malicious, as imported from files in the OSV format.
+// Advisory lists vulnerable or malicious versions of packages, imported from files in the OSV format.
 type Advisory struct{ ent.Schema }
 
 // Mixin of an advisory.
@@ -73,7 +73,7 @@ func (Advisory) Fields() []ent.Field {
 		field.Int64("id"),
 		field.String("osv_id").Immutable().Comment("MAL-2026-1234"),
 		field.String("title"),
-		field.Bool("malicious").Comment("only these block"),
+		field.Bool("malicious").Comment("only malicious advisories block"),
 		timestamp("modified_at"),
 		timestamp("withdrawn_at").Optional().Nillable(),
 	}
@@ -87,7 +87,7 @@ func (Advisory) Indexes() []ent.Index {
 	}
 }
 
-// AdvisoryPackage is one package that an advisory is about.
+// AdvisoryPackage is one package that an advisory affects.
 type AdvisoryPackage struct{ ent.Schema }
 
 // Mixin of an advisory's package.
@@ -99,7 +99,7 @@ func (AdvisoryPackage) Fields() []ent.Field {
 		field.Int64("id"),
 		field.Int64("advisory_id").Immutable(),
 		field.String("ecosystem").Immutable().Comment("contract's word: npm, pypi, gomod, …"),
-		field.String("package").Immutable().Comment("normalised as the ecosystem does"),
+		field.String("package").Immutable().Comment("normalized by the rules of the ecosystem"),
 		field.Bytes("affected").Immutable().Comment("palisade.store.v1.AffectedVersions"),
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Invitation asks a person by e-mail address to join a deployment.
+// Invitation invites a person, by e-mail address, to join a deployment.
 type Invitation struct{ ent.Schema }
 
 // Mixin of an invitation.

@@ -18,9 +18,9 @@ func (Membership) Fields() []ent.Field {
 		field.Int64("id"),
 		field.Int64("user_id").Immutable(),
 		field.String("role").Comment("ORG_ROLE_*"),
-		field.Bool("from_claims").Optional().Comment("made by claims of the user's ID tokens, which keep it up to date"),
+		field.Bool("from_claims").Optional().Comment("created and updated by claims of the user's ID tokens"),
 		timestamp("created_at").Immutable(),
-		timestamp("updated_at").Optional().Nillable().Comment("of the role; null before its first change"),
+		timestamp("updated_at").Optional().Nillable().Comment("last change of the role; null before the first"),
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package schema declares the tables. Every table of a tenant has the TenantMixin; every time is a number of
-// microseconds since 1970 UTC, exact and equal on both databases.
+// Package schema declares the tables. Every tenant's table has the TenantMixin. Times are microseconds since 1970 UTC,
+// exact and equal on both databases.
 package schema
 
 import (
@@ -20,9 +20,9 @@ import (
 // timestamp is a time column in microseconds since 1970 UTC.
 var timestamp = field.Int64
 
-// TenantMixin walls a table by deployment: queries, updates and deletes see the rows of the context's deployment only,
-// a create is given that deployment, and without one everything is denied. Predicates of the kind HasXWith and
-// subqueries are not covered: they repeat the condition.
+// TenantMixin isolates the rows of a table by deployment. Queries, updates and deletes are limited to the deployment of
+// the context, and a create gets this deployment. Without a deployment everything is denied. HasXWith predicates and
+// subqueries are not covered: they must repeat the condition.
 type TenantMixin struct{ mixin.Schema }
 
 // Fields of every tenant's table.
@@ -45,11 +45,11 @@ func (TenantMixin) Policy() ent.Policy {
 	return rule
 }
 
-// ofKeys is the same rule for changes of rows that are named by their keys (tenant.ByKey): a plus in front of a column
-// keeps both databases from finding rows by an index of it.
+// ofKeys is the same rule for changes of rows that are named by their primary keys (tenant.ByKey). The condition has a
+// unary plus before the column, which keeps both databases from choosing an index by that column.
 type ofKeys struct{ privacy.MutationRule }
 
-// EvalMutation limits a change.
+// EvalMutation limits a mutation to the deployment of the context.
 func (r ofKeys) EvalMutation(ctx context.Context, m ent.Mutation) error {
 	id, ok := tenant.FromContext(ctx)
 	rows, can := m.(interface{ WhereP(...func(*sql.Selector)) })
@@ -65,7 +65,7 @@ func (r ofKeys) EvalMutation(ctx context.Context, m ent.Mutation) error {
 // Hooks of every tenant's table.
 func (TenantMixin) Hooks() []ent.Hook { return []ent.Hook{setDeployment} }
 
-// Policy of the deployments themselves: a deployment sees itself.
+// Policy of deployments: a context sees its own deployment.
 func (Deployment) Policy() ent.Policy {
 	return wall(func(deploymentID int64, filter privacy.Filter) error {
 		filter.(*gen.DeploymentFilter).WhereID(entql.Int64EQ(deploymentID))
@@ -73,7 +73,7 @@ func (Deployment) Policy() ent.Policy {
 	})
 }
 
-// Policy of users: only the server itself reads and writes them, after its own checks.
+// Policy of users: only the server itself reads and writes them, after its own permission checks.
 func (User) Policy() ent.Policy { return systemOnly }
 
 // Policy of signing keys: only the server itself.
@@ -86,7 +86,7 @@ var systemOnly = wall(func(int64, privacy.Filter) error {
 	return privacy.Denyf("this table belongs to the server, not to a deployment")
 })
 
-// wall allows the server itself, denies a context without a deployment, and applies limit for all others.
+// wall allows the server itself, denies a context without a deployment, and applies limit to all other contexts.
 func wall(limit func(deploymentID int64, filter privacy.Filter) error) ent.Policy {
 	rule := privacy.FilterFunc(func(ctx context.Context, filter privacy.Filter) error {
 		if tenant.IsSystem(ctx) {
@@ -101,8 +101,8 @@ func wall(limit func(deploymentID int64, filter privacy.Filter) error) ent.Polic
 	return privacy.Policy{Query: privacy.QueryPolicy{rule}, Mutation: privacy.MutationPolicy{rule}}
 }
 
-// setDeployment gives a new row the context's deployment and refuses any other: a policy filters rows that exist, it
-// cannot stop a create from naming a foreign tenant.
+// setDeployment sets the context's deployment on a new row and refuses any other. A policy cannot do this: it filters
+// existing rows, but cannot stop a create with a foreign tenant.
 func setDeployment(next ent.Mutator) ent.Mutator {
 	return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
 		if id, ok := tenant.FromContext(ctx); ok && m.Op().Is(ent.OpCreate) {

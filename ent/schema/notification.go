@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Notification is a message of the server to the people of a deployment.
+// Notification is a message from the server to the users of a deployment.
 type Notification struct{ ent.Schema }
 
 // Mixin of a notification.
@@ -16,7 +16,7 @@ func (Notification) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
 func (Notification) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
-		field.String("dedup_key").Immutable().Comment("the same key does not notify twice"),
+		field.String("dedup_key").Immutable().Comment("deduplication key"),
 		field.String("title").Immutable(),
 		field.String("description").Immutable(),
 		field.String("severity").Immutable().Comment("SEVERITY_*"),
@@ -36,7 +36,7 @@ func (Notification) Indexes() []ent.Index {
 	}
 }
 
-// NotificationSeen says that a user has seen a notification.
+// NotificationSeen records that a user has seen a notification.
 type NotificationSeen struct{ ent.Schema }
 
 // Mixin of a seen notification.

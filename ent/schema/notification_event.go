@@ -6,8 +6,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// NotificationEvent is something that happened and of which the receivers are still to be told: written with what
-// happened, in one transaction, and gone when all its deliveries are in the ledger.
+// NotificationEvent is an event that receivers have not been notified of yet. It is written in the transaction of the
+// change that it describes, and deleted when all its deliveries are in the ledger.
 type NotificationEvent struct{ ent.Schema }
 
 // Mixin of a notification event.
@@ -17,8 +17,8 @@ func (NotificationEvent) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}}
 func (NotificationEvent) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
-		field.Int64("scan_id").Immutable().Comment("a scan that has ended"),
-		field.Int64("after_finding_id").Default(0).Comment("findings up to this one are in the ledger"),
+		field.Int64("scan_id").Immutable().Comment("a scan that ended"),
+		field.Int64("after_finding_id").Default(0).Comment("findings up to this id are in the ledger"),
 		timestamp("not_before").Comment("later than created_at after a failure"),
 		timestamp("created_at").Immutable(),
 	}

@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// NotificationRule says which events go where.
+// NotificationRule defines which events are sent to which receiver.
 type NotificationRule struct{ ent.Schema }
 
 // Mixin of a notification rule.
@@ -18,13 +18,13 @@ func (NotificationRule) Fields() []ent.Field {
 		field.Int64("id"),
 		field.String("channel").Comment("CHANNEL_*"),
 		field.String("name"),
-		field.JSON("config", map[string]string{}).Comment("the keys of the channel that are no secrets"),
-		field.Bytes("secrets").Optional().Sensitive().Comment("sealed: JSON of the keys that are"),
+		field.JSON("config", map[string]string{}).Comment("keys of the channel that are not secret"),
+		field.Bytes("secrets").Optional().Sensitive().Comment("encrypted: JSON of the secret keys"),
 		field.Bool("is_enabled").Default(false),
 		field.JSON("policy_slugs", []string{}).Comment("empty: all"),
 		field.Bool("use_network_broker").Default(false),
 		field.Bool("send_scan_completion").Default(true),
-		field.JSON("refused_recipients", map[string]string{}).Optional().Comment("of e-mail: addresses that the mail server refused, with its answer"),
+		field.JSON("refused_recipients", map[string]string{}).Optional().Comment("for e-mail: addresses that the mail server refused, with its response"),
 		timestamp("created_at").Immutable(),
 		timestamp("updated_at"),
 	}

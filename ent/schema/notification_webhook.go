@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// NotificationWebhook is a receiver of webhooks that notification rules can name.
+// NotificationWebhook is a receiver of webhooks that notification rules refer to.
 type NotificationWebhook struct{ ent.Schema }
 
 // Mixin of a notification webhook.
@@ -17,9 +17,9 @@ func (NotificationWebhook) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
 		field.String("name").NotEmpty(),
-		field.String("url").Comment("masked where it is a secret, which is in sealed_url then"),
-		field.Bytes("sealed_url").Optional().Sensitive().Comment("sealed: the URL, where whoever knows it can post"),
-		field.Bytes("secret").Optional().Sensitive().Comment("sealed: what deliveries are signed with"),
+		field.String("url").Comment("masked if it contains a secret; sealed_url has the URL then"),
+		field.Bytes("sealed_url").Optional().Sensitive().Comment("encrypted: the URL, if knowing it is enough to post"),
+		field.Bytes("secret").Optional().Sensitive().Comment("encrypted: signing secret of deliveries"),
 		field.Bool("use_network_broker").Default(false),
 		timestamp("created_at").Immutable(),
 		timestamp("updated_at"),

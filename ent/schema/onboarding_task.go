@@ -6,8 +6,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// OnboardingTask is a step of the onboarding checklist that somebody said is done or not; the others are computed from
-// what exists.
+// OnboardingTask is a step of the onboarding checklist that a user marked as done or not done. The state of other steps
+// is computed from the data.
 type OnboardingTask struct{ ent.Schema }
 
 // Mixin of an onboarding task.

@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// PackageManagerConfig is a package registry that scans may need, with the credentials for it.
+// PackageManagerConfig is a package registry for scans, with its credentials.
 type PackageManagerConfig struct{ ent.Schema }
 
 // Mixin of a package manager config.
@@ -24,7 +24,7 @@ func (PackageManagerConfig) Fields() []ent.Field {
 		field.Bytes("additional_config").Optional().Comment("palisade.supplychain.v1.AdditionalConfig"),
 		field.String("registry_type").Comment("REGISTRY_TYPE_*"),
 		field.String("credential_kind").Default("").Comment("maven, pypi, code_artifact, npm; empty for none"),
-		field.Bytes("credentials").Optional().Sensitive().Comment("sealed: palisade.supplychain.v1.PackageManagerConfigForInsert with nothing but the credentials"),
+		field.Bytes("credentials").Optional().Sensitive().Comment("encrypted: palisade.supplychain.v1.PackageManagerConfigForInsert with only the credentials"),
 		timestamp("created_at").Immutable(),
 		timestamp("updated_at"),
 	}

@@ -6,9 +6,9 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// PageBoundary is where a page of a list ended that a node served lately, so that any node goes on from there. Only
-// PostgreSQL has rows of it, in a table that is not logged: they are worth nothing after a crash. SQLite has one node,
-// which remembers by itself.
+// PageBoundary is the last row of a page that a node served recently, so that any node can serve the next page. Only
+// PostgreSQL uses it, as an unlogged table: the rows have no value after a crash. SQLite has one node, which keeps page
+// boundaries in memory.
 type PageBoundary struct{ ent.Schema }
 
 // Mixin of a page's boundary.
@@ -18,12 +18,12 @@ func (PageBoundary) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
 func (PageBoundary) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
-		field.Bytes("list").Immutable().Comment("SHA-256 of caller, what he sees, and filter"),
-		field.Int64("rows").Immutable().Comment("of the list up to here"),
-		field.Int64("walk").Comment("which began with page 0: its time in microseconds"),
-		timestamp("relevant_since").Comment("of the last of these rows"),
-		field.Int64("finding_id").Comment("of the last of these rows"),
-		field.Bool("ended").Comment("nothing follows"),
+		field.Bytes("list").Immutable().Comment("SHA-256 of caller, visibility and filter"),
+		field.Int64("rows").Immutable().Comment("number of rows of the list up to here"),
+		field.Int64("walk").Comment("listing session: the time of its page 0, in microseconds"),
+		timestamp("relevant_since").Comment("of the last row"),
+		field.Int64("finding_id").Comment("of the last row"),
+		field.Bool("ended").Comment("the list ends here"),
 		timestamp("served_at"),
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// PendingImport is a large import that a transaction on PostgreSQL has not committed yet: lists leave its place out,
-// instead of stepping over each of its rows to learn that it is not there yet. The transaction itself deletes the row,
-// so that whoever sees it cannot see anything of the import.
+// PendingImport is a large import on PostgreSQL that is not committed yet. Lists skip findings with its
+// relevant_since, instead of stepping over each invisible row of the import. The transaction itself deletes the row, so
+// a snapshot that contains the row contains nothing of the import.
 type PendingImport struct{ ent.Schema }
 
 // Mixin of a pending import.
@@ -18,7 +18,7 @@ func (PendingImport) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
 func (PendingImport) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
-		timestamp("relevant_since").Immutable().Comment("of every finding that it makes or opens again"),
+		timestamp("relevant_since").Immutable().Comment("relevant_since of all findings that it creates or reopens"),
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// RemediationPolicy says what happens to findings that meet its conditions: that they block, say.
+// RemediationPolicy defines what happens to findings that match its conditions, for example that they block.
 type RemediationPolicy struct{ ent.Schema }
 
 // Mixin of a remediation policy.
@@ -17,7 +17,7 @@ func (RemediationPolicy) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
 		field.String("slug").Immutable(),
-		field.Int32("position").Comment("in the bundle, from 0"),
+		field.Int32("position").Comment("position in the bundle, from 0"),
 		field.Bool("active"),
 		field.Bytes("content").Comment("palisade.policies.v1.RemediationPolicy"),
 		timestamp("created_at").Immutable(),

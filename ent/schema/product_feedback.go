@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// ProductFeedback is what somebody wrote when he turned a product on or off.
+// ProductFeedback is the feedback of a user who enabled or disabled a product.
 type ProductFeedback struct{ ent.Schema }
 
 // Mixin of product feedback.

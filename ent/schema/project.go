@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Project is usually one repository.
+// Project is a code repository, or a part of one.
 type Project struct{ ent.Schema }
 
 // Mixin of a project.
@@ -17,9 +17,9 @@ func (Project) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
 		field.String("name").NotEmpty(),
-		field.String("name_key").NotEmpty().Comment("name in lower case: names are matched without regard to case"),
-		field.String("url").Default("").Comment("web URL of the repository, as shown: an upload may have named it"),
-		field.String("repository_url").Default("").Comment("web URL of the repository whose code is read and changed; empty: none"),
+		field.String("name_key").NotEmpty().Comment("name in lower case, for case-insensitive lookups"),
+		field.String("url").Default("").Comment("web URL of the repository, for display; an upload may have set it"),
+		field.String("repository_url").Default("").Comment("web URL of the repository that Palisade reads and changes; empty: none"),
 		field.String("bound_by").Default("").Comment("who set repository_url: sync, admin"),
 		field.String("default_branch").Default("").Comment("full ref; empty when unknown"),
 		field.String("primary_branch").Default("").Comment("full ref set by a person; empty: the default branch"),
@@ -28,7 +28,7 @@ func (Project) Fields() []ent.Field {
 		field.Bool("managed_diff_scan").Default(false),
 		field.Bool("managed_full_scan").Default(false),
 		timestamp("created_at").Immutable(),
-		field.Int64("creator_id").Optional().Nillable().Immutable().Comment("the user, limited to teams, whose upload made it"),
+		field.Int64("creator_id").Optional().Nillable().Immutable().Comment("the team-limited user whose upload created it"),
 		timestamp("latest_scan_at").Optional().Nillable(),
 		timestamp("archived_at").Optional().Nillable(),
 	}

@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Rule is a check of a tool. Findings point to it, so that its text is stored once.
+// Rule is a check of a tool. Findings refer to it, so that its text is stored once.
 type Rule struct{ ent.Schema }
 
 // Mixin of a rule.
@@ -20,7 +20,7 @@ func (Rule) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
 		field.String("tool").Immutable(),
-		field.String("name").Immutable().Comment("the tool's id of the rule"),
+		field.String("name").Immutable().Comment("id of the rule at the tool"),
 		field.String("category"),
 		field.String("confidence").Comment("low, medium, high"),
 		field.Bytes("content").Comment("palisade.findings.v1.FindingRule"),

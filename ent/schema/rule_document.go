@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// RuleDocument is a rule that the deployment hands to its scanners. The rules that findings point to are in Rule.
+// RuleDocument is a rule that the deployment's scanners run. Rule has the rules that findings refer to.
 type RuleDocument struct{ ent.Schema }
 
 // Mixin of a rule document.
@@ -23,7 +23,7 @@ func (RuleDocument) Fields() []ent.Field {
 		field.JSON("languages", []string{}),
 		field.String("mode").Comment("monitor, comment, block, off"),
 		field.String("visibility").Default("org_private").Comment("org_private, unlisted, public"),
-		field.Int32("version").Comment("of its newest document, from 1"),
+		field.Int32("version").Comment("version of its newest document, from 1"),
 		timestamp("created_at").Immutable(),
 		timestamp("updated_at"),
 	}
@@ -37,7 +37,7 @@ func (RuleDocument) Indexes() []ent.Index {
 	}
 }
 
-// RuleVersion is a document of a rule as it was imported. Documents never change: a new one is a new version.
+// RuleVersion is one version of a rule's document. Versions are immutable.
 type RuleVersion struct{ ent.Schema }
 
 // Mixin of a rule version.
@@ -62,7 +62,7 @@ func (RuleVersion) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("deployment_id", "rule_document_id", "version").Unique().StorageKey("rule_versions_of_rule")}
 }
 
-// RuleAlias says that a tool's rule has another name now, so that its findings keep their identity.
+// RuleAlias maps a former name of a tool's rule to its present name, so that its findings keep their identity.
 type RuleAlias struct{ ent.Schema }
 
 // Mixin of a rule alias.
@@ -74,7 +74,7 @@ func (RuleAlias) Fields() []ent.Field {
 		field.Int64("id"),
 		field.String("tool").Immutable(),
 		field.String("name").Immutable().Comment("the former name"),
-		field.String("canonical").Comment("the present name; itself no alias"),
+		field.String("canonical").Comment("the present name, which is never an alias"),
 		field.String("source").Comment("user, report (the tool declared it)"),
 		timestamp("created_at").Immutable(),
 	}

@@ -6,8 +6,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// ScanPayload is a piece of the results that a scanner sent, until they are stored as findings. Its secrets are
-// redacted and credentials are not in it.
+// ScanPayload is a piece of a scanner's results that are not yet stored as findings. Secrets in it are redacted, and it
+// contains no credentials.
 type ScanPayload struct{ ent.Schema }
 
 // Mixin of a scan payload.
@@ -19,7 +19,7 @@ func (ScanPayload) Fields() []ent.Field {
 		field.Int64("id"),
 		field.Int64("scan_id").Immutable(),
 		field.Int32("position").Immutable().Comment("from 0"),
-		field.Bytes("content").Immutable().Comment("the next bytes of a zstd stream of length-delimited palisade.store.v1.ScannerFrame"),
+		field.Bytes("content").Immutable().Comment("next bytes of a zstd stream of length-delimited palisade.store.v1.ScannerFrame"),
 	}
 }
 
@@ -28,7 +28,7 @@ func (ScanPayload) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("deployment_id", "scan_id", "position").Unique().StorageKey("scan_payloads_of_scan")}
 }
 
-// ScanCoverage is which rules one analysis of a scan ran over which files.
+// ScanCoverage is the coverage of one analysis of a scan: which rules ran over which files.
 type ScanCoverage struct{ ent.Schema }
 
 // Mixin of a scan's coverage.

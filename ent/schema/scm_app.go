@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// ScmApp is an application registered at a source-code host, or the request for one.
+// ScmApp is an application registered at a source-code host, or a pending registration.
 type ScmApp struct{ ent.Schema }
 
 // Mixin of a source-code host application.
@@ -16,7 +16,7 @@ func (ScmApp) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
 func (ScmApp) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
-		field.String("request_id").Immutable().Comment("random; names the request while the host is asked"),
+		field.String("request_id").Immutable().Comment("random; identifies the request during the registration"),
 		field.String("state").Comment("pending, complete"),
 		field.String("scm_type").Immutable().Comment("SCM_TYPE_*"),
 		field.String("base_url").Immutable(),
@@ -32,15 +32,15 @@ func (ScmApp) Fields() []ent.Field {
 		field.String("client_id").Default(""),
 		field.String("installation_id").Default("").Comment("the host's id of the installation in the namespace; empty: not installed"),
 		field.Bool("suspended").Default(false).Comment("the host suspended that installation"),
-		timestamp("installation_at").Optional().Nillable().Comment("when what the host told last of the installation happened"),
-		field.Bytes("client_secret").Optional().Sensitive().Comment("sealed: of the application"),
-		field.Bytes("private_key").Optional().Sensitive().Comment("sealed: PEM"),
+		timestamp("installation_at").Optional().Nillable().Comment("time of the latest event about the installation"),
+		field.Bytes("client_secret").Optional().Sensitive().Comment("encrypted: client secret of the application"),
+		field.Bytes("private_key").Optional().Sensitive().Comment("encrypted: PEM"),
 		field.String("webhook_key").Default(""),
-		field.Bytes("webhook_secret").Optional().Sensitive().Comment("sealed: what the host signs webhooks with"),
-		field.Bytes("previous_webhook_secret").Optional().Sensitive().Comment("sealed: accepted for a while after a rotation"),
+		field.Bytes("webhook_secret").Optional().Sensitive().Comment("encrypted: webhook secret"),
+		field.Bytes("previous_webhook_secret").Optional().Sensitive().Comment("encrypted: previous secret, accepted for 24 hours after a rotation"),
 		timestamp("webhook_rotated_at").Optional().Nillable(),
 		timestamp("created_at").Immutable(),
-		timestamp("expires_at").Immutable().Comment("a pending request is void after it"),
+		timestamp("expires_at").Immutable().Comment("expiry of a pending request"),
 		timestamp("completed_at").Optional().Nillable(),
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Setting is a fact about the store itself, for example the check value of the server's key.
+// Setting is a property of the store itself, for example the check value of the server's key.
 type Setting struct{ ent.Schema }
 
 // Fields of a setting.

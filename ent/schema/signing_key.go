@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// SigningKey signs the JSON Web Tokens of the local issuer. The private key is sealed with the server's key.
+// SigningKey signs the JSON Web Tokens of the local issuer. The private key is encrypted with the server's key.
 type SigningKey struct{ ent.Schema }
 
 // Fields of a signing key.
@@ -17,7 +17,7 @@ func (SigningKey) Fields() []ent.Field {
 		field.Bytes("public_key").Immutable().Comment("PKIX, DER"),
 		field.Bytes("sealed_private_key").Immutable().Sensitive(),
 		timestamp("created_at").Immutable(),
-		timestamp("retired_at").Optional().Nillable().Comment("since then it verifies, but does not sign"),
+		timestamp("retired_at").Optional().Nillable().Comment("since then it only verifies"),
 	}
 }
 

@@ -26,7 +26,7 @@ func (Tag) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("deployment_id", "name").Unique().StorageKey("tags_by_name")}
 }
 
-// ProjectTag says that a project carries a tag.
+// ProjectTag assigns a tag to a project.
 type ProjectTag struct{ ent.Schema }
 
 // Mixin of a project tag.

@@ -18,9 +18,9 @@ func (Team) Fields() []ent.Field {
 		field.Int64("id"),
 		field.String("name").NotEmpty(),
 		field.String("slug").NotEmpty(),
-		field.Int64("parent_id").Optional().Nillable().Comment("team above; at most three levels"),
-		field.Bool("is_project_default").Default(false).Comment("new projects join it"),
-		field.Bool("is_user_default").Default(false).Comment("new members join it"),
+		field.Int64("parent_id").Optional().Nillable().Comment("parent team; at most three levels"),
+		field.Bool("is_project_default").Default(false).Comment("new projects are added to it"),
+		field.Bool("is_user_default").Default(false).Comment("new users are added to it"),
 		timestamp("created_at").Immutable(),
 		timestamp("updated_at"),
 	}
@@ -35,7 +35,7 @@ func (Team) Indexes() []ent.Index {
 	}
 }
 
-// TeamMember says that a user belongs to a team, and as what.
+// TeamMember assigns a user to a team, with a role.
 type TeamMember struct{ ent.Schema }
 
 // Mixin of a team member.
@@ -60,7 +60,7 @@ func (TeamMember) Indexes() []ent.Index {
 	}
 }
 
-// TeamProject says that a project belongs to a team.
+// TeamProject assigns a project to a team.
 type TeamProject struct{ ent.Schema }
 
 // Mixin of a team project.

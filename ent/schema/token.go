@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Token is an API token; only the hash of its value is kept.
+// Token is an API token. Only the hash of its value is stored.
 type Token struct{ ent.Schema }
 
 // Mixin of a token.
@@ -16,13 +16,13 @@ func (Token) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
 func (Token) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
-		field.Int64("user_id").Immutable().Comment("creator; the token outlives his membership"),
+		field.Int64("user_id").Immutable().Comment("creator; the token outlives the creator's membership"),
 		field.String("name"),
 		field.Bytes("hash").Immutable().Sensitive().Comment("SHA-256 of the value"),
 		field.String("hint").Immutable().Comment("last four characters of the value"),
 		field.Int64("parent_id").Optional().Nillable().Immutable().
-			Comment("the token that made it, with which it ends; null for one that a user or the operator made. Without an index: " +
-				"tokens_list narrows it to the few tokens of a deployment"),
+			Comment("parent token, deleted together with this one; null if a user or the operator created it. No index: " +
+				"tokens_list narrows a query to the few tokens of a deployment"),
 		field.JSON("scopes", []string{}).Comment("web-api, agent, workflow-tasks, install-checks"),
 		field.JSON("limited_scopes", []string{}).Optional().Comment("a token restricted to these cannot use the Web API"),
 		field.String("role").Comment("ORG_ROLE_*"),

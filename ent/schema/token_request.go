@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// TokenRequest is the answer of a person to a scanner that asked for a token, until the scanner picks it up.
+// TokenRequest is a token request of a scanner that a user confirmed, until the scanner picks up the token.
 type TokenRequest struct{ ent.Schema }
 
 // Mixin of a token request.
@@ -18,7 +18,7 @@ func (TokenRequest) Fields() []ent.Field {
 		field.Int64("id"),
 		field.Bytes("key_hash").Immutable().Comment("SHA-256 of the scanner's request key"),
 		field.Int64("token_id").Immutable(),
-		field.Bytes("sealed").Immutable().Sensitive().Comment("the token's value, sealed"),
+		field.Bytes("sealed").Immutable().Sensitive().Comment("encrypted: value of the token"),
 		timestamp("created_at").Immutable(),
 		timestamp("expires_at").Immutable(),
 	}

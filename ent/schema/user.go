@@ -7,7 +7,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// User is a person. What a user may do in a deployment is said by a Membership.
+// User is a person. A Membership has the user's role in a deployment.
 type User struct{ ent.Schema }
 
 // Fields of a user.
@@ -16,9 +16,9 @@ func (User) Fields() []ent.Field {
 		field.Int64("id"),
 		field.String("email").NotEmpty().Comment("lower case"),
 		field.String("name"),
-		field.String("issuer").Optional().Nillable().Comment("OIDC issuer that vouches for the user"),
+		field.String("issuer").Optional().Nillable().Comment("OIDC issuer of the user"),
 		field.String("subject").Optional().Nillable().Comment("the user's id at the issuer"),
-		timestamp("claims_at").Optional().Nillable().Comment("when the newest ID token was issued whose claims said what the user may do; null: none has"),
+		timestamp("claims_at").Optional().Nillable().Comment("issue time of the newest ID token with claims about permissions; null: none"),
 		field.Bytes("settings").Optional().Comment("palisade.identity.v1.UserSettings; empty: the defaults"),
 		timestamp("created_at").Immutable(),
 	}

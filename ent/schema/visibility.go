@@ -29,87 +29,90 @@ import (
 	"github.com/palisade/palisade/ent/workflowrun"
 )
 
-// Policy of projects: those of the caller's teams.
+// Policy of projects: only projects of the caller's teams are visible.
 func (Project) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.Project, *gen.ProjectQuery](byProject(project.FieldID))
 }
 
-// Policy of tags of projects: as the project.
+// Policy of project tags: visible with the project.
 func (ProjectTag) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.ProjectTag, *gen.ProjectTagQuery](byProject(projecttag.FieldProjectID))
 }
 
-// Policy of tags: those of visible projects. Others would name what hidden projects are about.
+// Policy of tags: visible with at least one of their projects. The names of other tags could reveal what hidden
+// projects are about.
 func (Tag) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.Tag, *gen.TagQuery](byLink)
 }
 
-// Policy of scans: as the project.
+// Policy of scans: visible with the project.
 func (Scan) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.Scan, *gen.ScanQuery](byProject(scan.FieldProjectID))
 }
 
-// Policy of findings: as the project.
+// Policy of findings: visible with the project.
 func (Finding) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.Finding, *gen.FindingQuery](byProject(finding.FieldProjectID))
 }
 
-// Policy of events: as the finding.
+// Policy of finding events: visible with the finding.
 func (FindingEvent) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.FindingEvent, *gen.FindingEventQuery](byFinding)
 }
 
-// Policy of matches: as the finding.
+// Policy of matches: visible with the finding.
 func (FindingMatch) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.FindingMatch, *gen.FindingMatchQuery](byFinding)
 }
 
-// Policy of changes of identities: as the project.
+// Policy of identity changes: visible with the project.
 func (IdentityChange) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.IdentityChange, *gen.IdentityChangeQuery](byProject(identitychange.FieldProjectID))
 }
 
-// Policy of coverages of scans: as the project.
+// Policy of scan coverages: visible with the project.
 func (ScanCoverage) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.ScanCoverage, *gen.ScanCoverageQuery](byProject(scancoverage.FieldProjectID))
 }
 
-// Policy of dependencies: as the project.
+// Policy of dependencies: visible with the project.
 func (Dependency) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.Dependency, *gen.DependencyQuery](byProject(dependency.FieldProjectID))
 }
 
-// Policy of runs of workflows: as the project; those about no single project show findings of all.
+// Policy of workflow runs: visible with the project. Runs about no single project show findings of all projects, so
+// limited callers do not see them.
 func (WorkflowRun) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.WorkflowRun, *gen.WorkflowRunQuery](byProject(workflowrun.FieldProjectID))
 }
 
-// Policy of agentic-workflow issues: as the project.
+// Policy of agentic-workflow issues: visible with the project.
 func (AgenticIssue) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.AgenticIssue, *gen.AgenticIssueQuery](byProject(agenticissue.FieldProjectID))
 }
 
-// Policy of memories: as the project; those of the whole deployment are everybody's.
+// Policy of memories: visible with the project; memories of the whole deployment are visible to everybody.
 func (AiMemory) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.AiMemory, *gen.AiMemoryQuery](orOfNone(aimemory.FieldProjectID))
 }
 
-// Policy of analyses: as the finding.
+// Policy of analyses: visible with the finding.
 func (AiAnalysis) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.AiAnalysis, *gen.AiAnalysisQuery](byFinding)
 }
 
-// Policy of fixes: as the finding.
+// Policy of fixes: visible with the finding.
 func (AiFix) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.AiFix, *gen.AiFixQuery](byFinding)
 }
 
-// Policy of uses of memories: as the finding.
+// Policy of memory uses: visible with the finding.
 func (AiMemoryUse) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.AiMemoryUse, *gen.AiMemoryUseQuery](byFinding)
 }
 
-// Hooks of projects: whoever sees only the projects of his teams makes none, and findings show their names and links.
+// Hooks of projects: callers who are limited to teams cannot create projects, and lists of findings show names and
+// links of projects.
 func (Project) Hooks() []ent.Hook {
 	return []ent.Hook{
 		createsIn(project.FieldID, func(context.Context, *gen.Client, int64) (bool, error) { return false, nil }),
@@ -117,7 +120,7 @@ func (Project) Hooks() []ent.Hook {
 	}
 }
 
-// Hooks of tags of projects.
+// Hooks of project tags.
 func (ProjectTag) Hooks() []ent.Hook {
 	return []ent.Hook{createsIn(projecttag.FieldProjectID, projectExists)}
 }
@@ -140,12 +143,12 @@ func (FindingMatch) Hooks() []ent.Hook {
 	return []ent.Hook{createsIn(findingmatch.FieldFindingID, findingExists)}
 }
 
-// Hooks of changes of identities.
+// Hooks of identity changes.
 func (IdentityChange) Hooks() []ent.Hook {
 	return []ent.Hook{createsIn(identitychange.FieldProjectID, projectExists)}
 }
 
-// Hooks of coverages of scans.
+// Hooks of scan coverages.
 func (ScanCoverage) Hooks() []ent.Hook {
 	return []ent.Hook{createsIn(scancoverage.FieldProjectID, projectExists)}
 }
@@ -178,29 +181,29 @@ func (AiAnalysis) Hooks() []ent.Hook {
 // Hooks of fixes.
 func (AiFix) Hooks() []ent.Hook { return []ent.Hook{createsIn(aifix.FieldFindingID, findingExists)} }
 
-// Hooks of uses of memories.
+// Hooks of memory uses.
 func (AiMemoryUse) Hooks() []ent.Hook {
 	return []ent.Hook{createsIn(aimemoryuse.FieldFindingID, findingExists)}
 }
 
-// condition is the one that the rows of a table belong to visible projects; nil when all projects are visible.
+// condition selects the rows of a table that belong to visible projects; nil when all projects are visible.
 type condition func(ctx context.Context, s *sql.Selector) *sql.Predicate
 
-// byProject is the condition of a table with the id of a project.
+// byProject is the condition for a table with a project id.
 func byProject(column string) condition {
 	return func(ctx context.Context, s *sql.Selector) *sql.Predicate {
 		return tenant.InVisibleProjects(ctx, s, s.C(column))
 	}
 }
 
-// orOfNone is the condition of a table with the id of a project where null stands for the whole deployment.
+// orOfNone is the condition for a table with a project id where null means the whole deployment.
 func orOfNone(column string) condition {
 	return func(ctx context.Context, s *sql.Selector) *sql.Predicate {
 		return sql.Or(sql.IsNull(s.C(column)), tenant.InVisibleProjects(ctx, s, s.C(column)))
 	}
 }
 
-// byLink is the condition that a visible project carries a tag.
+// byLink is the condition that a visible project has a tag.
 func byLink(ctx context.Context, s *sql.Selector) *sql.Predicate {
 	link := sql.Table(projecttag.Table).As("link")
 	visible := tenant.InVisibleProjects(ctx, s, link.C(projecttag.FieldProjectID))
@@ -215,8 +218,8 @@ func byLink(ctx context.Context, s *sql.Selector) *sql.Predicate {
 	)))
 }
 
-// byFinding is the condition of a table with the id of a finding. It looks each finding up, which is cheaper for a page
-// than the list of all visible findings.
+// byFinding is the condition for a table with a finding id. It looks up each finding, which is cheaper for one page
+// than listing all visible findings.
 func byFinding(ctx context.Context, s *sql.Selector) *sql.Predicate {
 	owner := sql.Table(finding.Table).As("owner")
 	owners := sql.Dialect(s.Dialect()).Select(owner.C(finding.FieldID)).From(owner)
@@ -232,8 +235,8 @@ func byFinding(ctx context.Context, s *sql.Selector) *sql.Predicate {
 	)))
 }
 
-// ofVisibleProjects limits queries, updates and deletes of a table to what belongs to the projects of the caller's
-// teams (see tenant.WithTeams). It comes after the wall between deployments, and like it does not cover subqueries.
+// ofVisibleProjects limits queries, updates and deletes of a table to the data of the caller's teams (see
+// tenant.WithTeams). It is evaluated after the tenant rule and, like it, does not cover subqueries.
 func ofVisibleProjects[P ~func(*sql.Selector), Q interface{ Where(...P) Q }](visible condition) ent.Policy {
 	limit := func(ctx context.Context, where func(func(*sql.Selector))) {
 		if _, limited := tenant.Teams(ctx); limited {
@@ -260,7 +263,8 @@ func ofVisibleProjects[P ~func(*sql.Selector), Q interface{ Where(...P) Q }](vis
 	}
 }
 
-// createsIn refuses to create a row of something that the caller does not see: a policy filters rows that exist.
+// createsIn refuses to create a row for a parent that the caller does not see. A policy cannot do this: it only filters
+// existing rows.
 func createsIn(field string, exists func(ctx context.Context, db *gen.Client, id int64) (bool, error)) ent.Hook {
 	return func(next ent.Mutator) ent.Mutator {
 		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {

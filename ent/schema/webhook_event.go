@@ -7,8 +7,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// WebhookEvent is what a source-code host told by a webhook whose signature was right: stored before it is answered,
-// acted on by jobs, and then kept without its content, so that the same delivery is not taken twice.
+// WebhookEvent is a webhook of a source-code host with a valid signature. It is stored before the response, processed
+// by jobs, and then kept without its content to detect duplicates.
 type WebhookEvent struct{ ent.Schema }
 
 // Mixin of a webhook event.
@@ -19,14 +19,14 @@ func (WebhookEvent) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
 		field.String("webhook_key").Immutable(),
-		field.String("delivery_id").Immutable().Comment("the host's id where the host signs it, else the hash of the body"),
-		field.String("subject").Immutable().Comment("the pull request or application: its events are acted on one after the other"),
-		timestamp("happened_at").Immutable().Comment("by the host's clock; received_at where that says nothing, or is ahead of ours"),
+		field.String("delivery_id").Immutable().Comment("the host's id if it is signed, else the hash of the body"),
+		field.String("subject").Immutable().Comment("the pull request or application; its events are processed in order"),
+		timestamp("happened_at").Immutable().Comment("by the host's clock; received_at if the host gives no time or its clock is ahead"),
 		timestamp("received_at").Immutable(),
-		timestamp("due_at").Optional().Nillable().Comment("it waits, or is worked on until then; null when it is over"),
-		field.Int("attempts").Default(0).Comment("how often acting on it has failed"),
-		field.Bool("failed").Default(false).Comment("given up; the same delivery is taken again"),
-		field.Bytes("event").Optional().Comment("what it told and who sent it, as JSON; null when it is over"),
+		timestamp("due_at").Optional().Nillable().Comment("time of the next attempt, or lease of the current one; null when finished"),
+		field.Int("attempts").Default(0).Comment("number of failed attempts"),
+		field.Bool("failed").Default(false).Comment("given up; the same delivery is accepted again"),
+		field.Bytes("event").Optional().Comment("content and sender, as JSON; null when finished"),
 	}
 }
 

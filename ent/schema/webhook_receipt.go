@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// WebhookReceipt remembers a webhook that came in, so that the same one is not taken twice.
+// WebhookReceipt records a received webhook, to detect duplicates.
 type WebhookReceipt struct{ ent.Schema }
 
 // Mixin of a webhook receipt.
@@ -17,7 +17,7 @@ func (WebhookReceipt) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
 		field.String("webhook_key").Immutable(),
-		field.String("delivery_id").Immutable().Comment("hash of the body: hosts do not sign the ids that they give"),
+		field.String("delivery_id").Immutable().Comment("hash of the body, because hosts do not sign their ids"),
 		timestamp("received_at").Immutable(),
 	}
 }

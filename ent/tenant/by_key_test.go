@@ -11,8 +11,8 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 )
 
-// TestChangesByKeyStayInsideTheWalls: a change of rows that are named by their keys checks the deployment, and the
-// teams of a caller who is limited to them; only the form of the condition is another.
+// TestChangesByKeyStayInsideTheWalls: a change of rows that are named by their keys checks the deployment and, for
+// limited callers, the teams. Only the form of the condition differs.
 func TestChangesByKeyStayInsideTheWalls(t *testing.T) {
 	for _, name := range []string{dialect.SQLite, dialect.Postgres} {
 		r := &recorder{name: name}

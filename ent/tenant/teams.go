@@ -14,13 +14,13 @@ import (
 
 type teamsKey struct{}
 
-// WithTeams limits database calls, inside their deployment, to the projects of some teams and to what belongs to these
-// projects; no team means no project. The limit outlives NewContext, and ends with System.
+// WithTeams limits database calls, within their deployment, to the projects of some teams and the data of these
+// projects. No team means no project. The limit survives NewContext and is removed by System.
 func WithTeams(ctx context.Context, ids []int64) context.Context {
 	return context.WithValue(ctx, teamsKey{}, slices.Sorted(slices.Values(ids)))
 }
 
-// Teams returns the teams, by id, whose projects the context is limited to; limited is false when it sees all projects.
+// Teams returns the ids of the teams that limit the context. limited is false when the context sees all projects.
 func Teams(ctx context.Context) (ids []int64, limited bool) {
 	if IsSystem(ctx) {
 		return nil, false
@@ -29,8 +29,8 @@ func Teams(ctx context.Context) (ids []int64, limited bool) {
 	return ids, limited
 }
 
-// Visibility is equal for contexts of one deployment that see the same projects by the same teams. It is part of the
-// key of whatever is remembered about a list: "" when the context sees all projects.
+// Visibility identifies what a context may see: contexts of one deployment with the same teams have the same value, and
+// "" means all projects. It is part of the key of everything that is cached about a list.
 func Visibility(ctx context.Context) string {
 	ids, limited := Teams(ctx)
 	if !limited {
@@ -39,7 +39,8 @@ func Visibility(ctx context.Context) string {
 	return "teams" + string(idList(ids, '[', ']'))
 }
 
-// InVisibleProjects is the condition that a column is the id of a project which the context sees; nil when it sees all.
+// InVisibleProjects returns the condition that a column has the id of a visible project; nil when all projects are
+// visible.
 func InVisibleProjects(ctx context.Context, s *sql.Selector, column string) *sql.Predicate {
 	ids, limited := Teams(ctx)
 	if !limited {
@@ -55,9 +56,9 @@ func InVisibleProjects(ctx context.Context, s *sql.Selector, column string) *sql
 	return sql.In(column, projects)
 }
 
-// OfVisibleRule is the condition that a column is the id of a rule of which a visible project has a finding; nil when
-// the context sees all projects. Rules are the deployment's, but the name of one that only hidden projects use says
-// what they are.
+// OfVisibleRule returns the condition that a column has the id of a rule with a finding in a visible project; nil when
+// all projects are visible. Rules belong to the deployment, but the name of a rule can reveal what hidden projects are
+// about.
 func OfVisibleRule(ctx context.Context, s *sql.Selector, column string) *sql.Predicate {
 	found := sql.Table(finding.Table).As("found")
 	visible := InVisibleProjects(ctx, s, found.C(finding.FieldProjectID))
@@ -72,7 +73,7 @@ func OfVisibleRule(ctx context.Context, s *sql.Selector, column string) *sql.Pre
 	)))
 }
 
-// inTeams passes all ids as one parameter: the text of a statement is the same for all callers, and prepared already.
+// inTeams passes all ids as one parameter: the SQL is the same for all callers, so its prepared statement is reused.
 func inTeams(column string, ids []int64) *sql.Predicate {
 	return sql.P(func(b *sql.Builder) {
 		b.WriteString(column)

@@ -20,7 +20,7 @@ import (
 
 var errRecorded = errors.New("recorded")
 
-// recorder is a driver that keeps the last statement and runs none.
+// recorder is a driver that records the last statement and runs none.
 type recorder struct {
 	dialect.Driver
 	name string
@@ -62,14 +62,16 @@ func TestTeams(t *testing.T) {
 	}
 }
 
-// notLimited are the tables with the id of a project or a finding whose rows members may see, or that they never read.
+// notLimited lists tables with a project id or finding id that team limits do not apply to: members may see all rows,
+// or never read the table.
 var notLimited = map[string]string{
 	"team_projects":   "readable as its team",
 	"deliveries":      "for administrators",
 	"page_boundaries": "where walks are, under the digest of who walks and what he sees",
 }
 
-// Every table that says of which project it is must be limited to the projects of the caller's teams.
+// TestTablesOfProjectsAreLimited: every table with a project id or finding id must be limited to the projects of the
+// caller's teams.
 func TestTablesOfProjectsAreLimited(t *testing.T) {
 	ctx := tenant.WithTeams(tenant.NewContext(t.Context(), 7), []int64{4, 9})
 	for _, name := range []string{dialect.SQLite, dialect.Postgres} {
@@ -99,7 +101,7 @@ func TestTablesOfProjectsAreLimited(t *testing.T) {
 	}
 }
 
-// tableIn is the table that a statement reads.
+// tableIn returns the table that a statement reads.
 func tableIn(text string) string {
 	_, rest, _ := strings.Cut(text, "FROM ")
 	name, _, _ := strings.Cut(rest, " ")
@@ -117,7 +119,7 @@ func ofProject(table string) bool {
 	return false
 }
 
-// Updates, deletes and creates are limited as queries are.
+// TestChangesAreLimited: updates, deletes and creates are limited like queries.
 func TestChangesAreLimited(t *testing.T) {
 	ctx := tenant.WithTeams(tenant.NewContext(t.Context(), 7), []int64{4, 9})
 	r := &recorder{name: dialect.SQLite}

@@ -1,12 +1,12 @@
-// Package tenant carries the deployment on whose behalf a database call is made. The policies of the schema read it:
-// without it every query and every change of a tenant's rows is denied.
+// Package tenant carries the deployment of a database call in the context. The policies of the schema read it: without
+// a deployment, every query and every change of a tenant's rows is denied.
 package tenant
 
 import "context"
 
 type key struct{}
 
-// scope is what a context may touch: one deployment, or (system) all of them.
+// scope is what a context may access: one deployment, or (system) all of them.
 type scope struct {
 	deploymentID int64
 	system       bool
@@ -17,7 +17,8 @@ func NewContext(ctx context.Context, deploymentID int64) context.Context {
 	return context.WithValue(ctx, key{}, scope{deploymentID: deploymentID})
 }
 
-// System lifts the wall: for bootstrapping, authentication (the tenant is not known yet) and maintenance only.
+// System removes the limit to a deployment. Use it only for bootstrapping, for authentication (the tenant is not known
+// yet) and for maintenance.
 func System(ctx context.Context) context.Context {
 	return context.WithValue(ctx, key{}, scope{system: true})
 }

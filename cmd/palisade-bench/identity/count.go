@@ -6,46 +6,46 @@ import (
 	"strings"
 )
 
-// Finding is a finding as the server lists it.
+// Finding is a finding in the server's list.
 type Finding struct {
 	ID      int64
 	Rule    string
 	Place   Place
 	Column  int
 	Message string
-	Status  string // open, fixed, or a triage state; removed ones are not listed
+	Status  string // open, fixed, or a triage state; removed findings are not listed
 	Note    string
 }
 
-// statusFixed is the status of a finding that is closed and still listed.
+// statusFixed is the status of a finding that is closed but still listed.
 const statusFixed = "fixed"
 
-// Decision is what a person decided on a finding before the edit. Notes are distinct.
+// Decision is a triage decision before the edit. Notes are distinct.
 type Decision struct{ Status, Note string }
 
-// Problem is a result of the report before the edit, and the finding that the server made of it.
+// Problem is a result in the report before the edit, and its finding on the server.
 type Problem struct {
 	Finding  int64
-	Decision *Decision // nil: nobody decided
+	Decision *Decision // nil: untriaged
 	// Closed is true if the finding was closed before this scan.
 	Closed bool
 }
 
-// Counts are of one scan after an edit, or sums of such.
+// Counts has the counts of one scan after an edit, or a sum of them.
 type Counts struct {
 	Findings int // before the edit
-	Touched  int // decisions on problems that the edit touched and that are there
-	Kept     int // of Touched: the same finding stands for the same problem, with its decision
-	// AsNew are problems for which another finding stands now: their identity was lost.
+	Touched  int // triaged problems that the edit touched and that still exist
+	Kept     int // of Touched: still the same finding, with its decision
+	// AsNew counts problems with a different finding after the edit: their identity was lost.
 	AsNew int
-	// WrongMerges are findings that stand for another problem than before; WrongDecisions those of them with a decision.
+	// WrongMerges counts findings that are matched to a different problem; WrongDecisions counts the triaged ones among
+	// them.
 	WrongMerges, WrongDecisions int
-	// WrongCloses are problems that are in the code, while no open finding stands for them.
+	// WrongCloses counts problems in the code without an open finding.
 	WrongCloses int
-	// WrongReopens are findings that were closed, or decided away, and ask for attention again although nothing of their
-	// own came back.
+	// WrongReopens counts closed or ignored findings that were reopened although their own problem did not come back.
 	WrongReopens int
-	// MissedCloses are findings that are open without a problem.
+	// MissedCloses counts open findings without a problem.
 	MissedCloses int
 }
 
@@ -62,50 +62,50 @@ func (c *Counts) Add(o Counts) {
 	c.MissedCloses += o.MissedCloses
 }
 
-// Count compares what the server lists after a scan with the truth. problems and truth have the order of the report
-// before the edit. It also tells of each problem that went wrong.
+// Count compares the server's list after a scan with the truth. problems and truth have the order of the report before
+// the edit. It also describes each faulty problem.
 func Count(problems []Problem, truth []Truth, report *Report, listed []Finding) (Counts, []Fault) {
 	var faults []Fault
 	c := Counts{Findings: len(problems)}
-	stands := Seat(report, listed) // who stands for the results
-	sits := map[int64]int{}        // where findings sit now, one more than the index
-	for i, id := range stands {
+	findingOf := MatchFindings(report, listed) // finding id per result
+	resultOf := map[int64]int{}                // result index plus one, per finding
+	for i, id := range findingOf {
 		if id != 0 {
-			sits[id] = i + 1
+			resultOf[id] = i + 1
 		}
 	}
-	strangers := map[int64]Finding{} // open ones that were not there before the edit, or were not looked at
+	unmatched := map[int64]Finding{} // open findings that are new or were not covered
 	for _, f := range listed {
-		strangers[f.ID] = f
+		unmatched[f.ID] = f
 	}
 	for i, problem := range problems {
-		now, listed := strangers[problem.Finding]
-		delete(strangers, problem.Finding)
+		now, listed := unmatched[problem.Finding]
+		delete(unmatched, problem.Finding)
 		open := listed && now.Status != statusFixed
 		var one Counts
-		one.judge(problem, truth[i], now, open, sits[problem.Finding], stands)
+		one.countProblem(problem, truth[i], now, open, resultOf[problem.Finding], findingOf)
 		if what := one.fault(); what != "" {
-			faults = append(faults, Fault{i, what, sits[problem.Finding] - 1})
+			faults = append(faults, Fault{i, what, resultOf[problem.Finding] - 1})
 		}
 		c.Add(one)
 	}
-	for id, f := range strangers {
-		if f.Status != statusFixed && sits[id] == 0 {
+	for id, f := range unmatched {
+		if f.Status != statusFixed && resultOf[id] == 0 {
 			c.MissedCloses++
 		}
 	}
 	return c, faults
 }
 
-// Fault is a problem that went wrong.
+// Fault is a faulty problem.
 type Fault struct {
 	Problem int
 	What    string
-	// Result is the one that its finding stands for now, -1: none.
+	// Result is the result that its finding is matched to, -1: none.
 	Result int
 }
 
-// fault names what went wrong with the one problem that was counted; empty: nothing.
+// fault returns the name of the fault of the one counted problem; empty: none.
 func (c Counts) fault() string {
 	var what []string
 	for _, one := range []struct {
@@ -122,11 +122,11 @@ func (c Counts) fault() string {
 	return strings.Join(what, ", ")
 }
 
-// judge counts one problem. seat is one more than the index of the result that its finding stands for, 0: none.
-func (c *Counts) judge(problem Problem, truth Truth, now Finding, open bool, seat int, stands []int64) {
+// countProblem counts one problem. matched is the index plus one of the result that its finding is matched to, 0: none.
+func (c *Counts) countProblem(problem Problem, truth Truth, now Finding, open bool, matched int, findingOf []int64) {
 	decided := problem.Decision != nil
-	own := truth.Fate == Here && truth.is(seat-1) || truth.Fate == Unseen && seat == 0
-	wrong := open && seat != 0 && !own
+	own := truth.State == Here && truth.is(matched-1) || truth.State == Unseen && matched == 0
+	wrong := open && matched != 0 && !own
 	kept := open && own && (!decided || now.Status == problem.Decision.Status && now.Note == problem.Decision.Note)
 	if wrong {
 		c.WrongMerges++
@@ -134,72 +134,72 @@ func (c *Counts) judge(problem Problem, truth Truth, now Finding, open bool, sea
 			c.WrongDecisions++
 		}
 	}
-	if decided && truth.Touched && truth.Fate != Gone {
+	if decided && truth.Touched && truth.State != Gone {
 		c.Touched++
 		if kept {
 			c.Kept++
 		}
 	}
 	switch {
-	case truth.Fate == Gone:
+	case truth.State == Gone:
 		if open && !wrong {
 			c.MissedCloses++
 		}
-	case truth.Fate == Unseen && !open:
+	case truth.State == Unseen && !open:
 		c.WrongCloses++
-	case truth.Fate == Here && stands[truth.Result] == 0:
+	case truth.State == Here && findingOf[truth.Result] == 0:
 		c.WrongCloses++
-	case truth.Fate == Here && (seat == 0 || !truth.is(seat-1)):
+	case truth.State == Here && (matched == 0 || !truth.is(matched-1)):
 		c.AsNew++
 	}
 	c.reopened(problem, truth, now, open, own)
 }
 
-// is reports whether a result is the problem's own.
-func (t Truth) is(result int) bool { return t.Result == result || slices.Contains(t.Twins, result) }
+// is reports whether a result belongs to the problem.
+func (t Truth) is(result int) bool { return t.Result == result || slices.Contains(t.Ambiguous, result) }
 
-// reopened counts a finding that was reopened by mistake.
+// reopened counts a finding that was reopened wrongly.
 func (c *Counts) reopened(problem Problem, truth Truth, now Finding, open, own bool) {
-	cameBack := problem.Closed && open && !(truth.Fate == Here && own)
+	cameBack := problem.Closed && open && !(truth.State == Here && own)
 	undecided := open && problem.Decision != nil && (now.Status != problem.Decision.Status)
 	if cameBack || undecided {
 		c.WrongReopens++
 	}
 }
 
-// seat is what a finding is recognised by in a report.
-type seat struct {
+// matchKey is the key that identifies a finding in a report.
+type matchKey struct {
 	rule string
 	Place
 	column  int
 	message string
 }
 
-// Seat finds the open finding that stands for each result of a report, 0 where none does: by rule, place and words,
-// else by rule and line alone; and only then under the former name of a rule.
-func Seat(report *Report, listed []Finding) []int64 {
+// MatchFindings returns the open finding for each result of a report, 0 if there is none: by rule, place and message,
+// else by rule and line, and last by a former name of the rule.
+func MatchFindings(report *Report, listed []Finding) []int64 {
 	written := func(rule string) string { return rule }
 	seats := make([]int64, len(report.Results))
 	taken := map[int64]bool{}
 	for _, name := range []func(string) string{written, report.canonical} {
 		for _, whole := range []bool{true, false} {
-			at := func(rule string, place Place, column int, message string) seat {
+			at := func(rule string, place Place, column int, message string) matchKey {
 				if !whole {
 					column, message = 0, ""
 				}
-				return seat{name(rule), place, column, message}
+				return matchKey{name(rule), place, column, message}
 			}
-			sitting := map[seat][]int64{}
+			byMatchKey := map[matchKey][]int64{}
 			for _, f := range inOrder(listed) {
 				if !taken[f.ID] {
 					k := at(f.Rule, f.Place, f.Column, f.Message)
-					sitting[k] = append(sitting[k], f.ID)
+					byMatchKey[k] = append(byMatchKey[k], f.ID)
 				}
 			}
 			for i, r := range report.Results {
 				k := at(r.Rule, r.Place, r.Column, r.Message)
-				if ids := sitting[k]; seats[i] == 0 && len(ids) > 0 {
-					seats[i], taken[ids[0]], sitting[k] = ids[0], true, ids[1:]
+				if ids := byMatchKey[k]; seats[i] == 0 && len(ids) > 0 {
+					seats[i], taken[ids[0]], byMatchKey[k] = ids[0], true, ids[1:]
 				}
 			}
 		}
@@ -207,14 +207,14 @@ func Seat(report *Report, listed []Finding) []int64 {
 	return seats
 }
 
-// inOrder are the open findings in the order of their columns, and of their age.
+// inOrder returns the open findings sorted by column and age.
 func inOrder(listed []Finding) []Finding {
 	open := slices.DeleteFunc(slices.Clone(listed), func(f Finding) bool { return f.Status == statusFixed })
 	slices.SortFunc(open, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Column, b.Column), cmp.Compare(a.ID, b.ID)) })
 	return open
 }
 
-// canonical is one name of a rule that has two.
+// canonical returns the canonical name of a rule with two names.
 func (r *Report) canonical(rule string) string {
 	if former, renamed := r.Aliases[rule]; renamed {
 		return former

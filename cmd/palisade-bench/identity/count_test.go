@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// world is a report of four results after an edit, and what a faultless server lists: findings 1 to 3 stand for the
-// problems of before, 9 for a new one; 4 is fixed, its problem is gone; problem 5 was not looked at.
+// world is a report of four results after an edit, and the list of a correct server: findings 1 to 3 belong to the old
+// problems, 9 to a new one; 4 is fixed, because its problem is gone; problem 5 was not covered.
 type world struct {
 	problems []Problem
 	truth    []Truth
@@ -28,8 +28,8 @@ func newWorld() *world {
 			{Finding: 5, Decision: decision("five")},
 		},
 		truth: []Truth{
-			{Fate: Here, Result: 0, Touched: true}, {Fate: Here, Result: 1, Touched: true}, {Fate: Here, Result: 2, Touched: true},
-			{Fate: Gone, Touched: true}, {Fate: Unseen, Touched: true},
+			{State: Here, Result: 0, Touched: true}, {State: Here, Result: 1, Touched: true}, {State: Here, Result: 2, Touched: true},
+			{State: Gone, Touched: true}, {State: Unseen, Touched: true},
 		},
 		report: &Report{Results: []Result{result(10), result(20), result(30), result(40)}},
 		listed: []Finding{
@@ -47,15 +47,15 @@ func (w *world) remove(id int64) {
 	w.listed = slices.DeleteFunc(w.listed, func(f Finding) bool { return f.ID == id })
 }
 
-// Each counter counts what it is for, and nothing else: a server is faultless but for one thing.
+// TestEveryCounterCounts: each counter counts its own fault and nothing else, on a server with exactly one fault.
 func TestEveryCounterCounts(t *testing.T) {
 	good := Counts{Findings: 5, Touched: 3, Kept: 3}
 	cases := []struct {
 		name string
 		err  func(*world)
 		want func(*Counts)
-		// stranger is true for a fault that is none of an old problem's.
-		stranger bool
+		// notOld is true for a fault that is not an old problem's.
+		notOld bool
 	}{
 		{"no fault", func(*world) {}, func(*Counts) {}, false},
 		{"two decisions swapped", func(w *world) {
@@ -89,12 +89,12 @@ func TestEveryCounterCounts(t *testing.T) {
 			w.finding(4).Status = "ignored"
 		}, func(c *Counts) { c.MissedCloses, c.WrongReopens = 1, 1 }, false},
 		{"closed before, there again, and reopened: right", func(w *world) { w.problems[0].Closed = true }, func(*Counts) {}, false},
-		{"on its twin", func(w *world) {
-			w.truth[0].Twins = []int{3}
+		{"on its copy", func(w *world) {
+			w.truth[0].Ambiguous = []int{3}
 			w.finding(1).Place, w.finding(9).Place = w.finding(9).Place, w.finding(1).Place
 		}, func(*Counts) {}, false},
-		{"on another one's twin", func(w *world) {
-			w.truth[1].Twins = []int{3}
+		{"on a copy of another one", func(w *world) {
+			w.truth[1].Ambiguous = []int{3}
 			w.finding(1).Place, w.finding(9).Place = w.finding(9).Place, w.finding(1).Place
 		}, func(c *Counts) { c.Kept, c.WrongMerges, c.WrongDecisions, c.AsNew = 2, 1, 1, 1 }, false},
 		{"a new finding without a problem", func(w *world) {
@@ -113,26 +113,27 @@ func TestEveryCounterCounts(t *testing.T) {
 			if got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
-			if wrong := got != good && !c.stranger; wrong != (len(faults) > 0) {
+			if wrong := got != good && !c.notOld; wrong != (len(faults) > 0) {
 				t.Errorf("faults: %+v", faults)
 			}
 		})
 	}
 }
 
-// What stands for a renamed rule: a finding under the present name before one under the former.
-func TestSeatsOfRenamedRules(t *testing.T) {
+// TestMatchRenamedRules: for a renamed rule, a finding with the present name is preferred over one with the former
+// name.
+func TestMatchRenamedRules(t *testing.T) {
 	report := &Report{Results: []Result{{Rule: "now", Place: Place{"a.go", 1}}}, Aliases: map[string]string{"now": "former"}}
 	old, fresh := Finding{ID: 1, Rule: "former", Place: Place{"a.go", 1}, Status: "open"}, Finding{ID: 2, Rule: "now", Place: Place{"a.go", 1}, Status: "open"}
-	if got := Seat(report, []Finding{old}); got[0] != 1 {
+	if got := MatchFindings(report, []Finding{old}); got[0] != 1 {
 		t.Errorf("the former name alone: got %v", got)
 	}
-	if got := Seat(report, []Finding{old, fresh}); got[0] != 2 {
+	if got := MatchFindings(report, []Finding{old, fresh}); got[0] != 2 {
 		t.Errorf("both names: got %v", got)
 	}
 }
 
-// Each bar is missed just past it.
+// TestBars: each limit is exceeded just above it.
 func TestBars(t *testing.T) {
 	cases := []struct {
 		counts Counts

@@ -1,9 +1,9 @@
-// Package identity proves by mutation that findings keep their identity: it edits real code in ways whose effect on
-// every line is known, uploads what a scanner says before and after to a real server, and compares what the server made
-// of it with the truth.
+// Package identity tests by mutation that findings keep their identity: it edits real code with known effects on every
+// line, uploads the scanner's reports before and after to a real server, and compares the server's findings with the
+// truth.
 //
-// The code is a Tree, whose lines know where they came from. An Edit changes a tree; so where an old line is now, or
-// that it is gone, needs no diff, which could err. Reports after an edit come from the real scanner run over the edited
-// code, or, where that takes too long, from the old report carried along the lines. Truth says for each old result
-// where it is in the new report; Count compares it with the findings that the server lists.
+// The code is a Tree, with the origin of every line. An Edit changes a tree. Where an old line is now, or that it is
+// gone, needs no diff, which could be wrong. Reports after an edit come from a real scanner on the edited code or, if
+// that takes too long, from the old report carried along the lines. Truth has, for each old result, its place in the
+// new report; Count compares it with the server's list.
 package identity

@@ -5,44 +5,44 @@ import (
 	"strings"
 )
 
-// Bars of the share of decisions kept, in per mille.
+// Limits of the share of decisions kept, in per mille.
 const (
 	barShift = 990 // lines that were shifted or indented
 	barMove  = 950 // files that were moved or renamed
 )
 
-// Edit is a kind of change.
+// Edit is a kind of edit.
 type Edit struct {
 	Name string
-	// Bar is the least share of decisions kept, in per mille; 0: none was set.
+	// Bar is the minimum share of decisions kept, in per mille; 0: no limit.
 	Bar int
-	// code changes the tree in place; nil: the code stays as it is. It draws from the random source only in an order that
-	// does not depend on maps.
+	// code changes the tree in place; nil: the code stays unchanged. It draws random numbers in an order that does not
+	// depend on map iteration.
 	code func(*work)
-	// say changes what the tool says; nil: it says what it says.
+	// say changes the output of the tool; nil: unchanged.
 	say func(*work, *Report)
-	// unseen chooses the files that the scan fails on.
+	// unseen selects the files that the scan fails on.
 	unseen func(*work) map[string]bool
-	// half is true for a run that dies half-way.
+	// half is true for a run that dies halfway.
 	half bool
-	// back is true where the code before the edit is scanned again at the end.
+	// back is true if the code before the edit is scanned again at the end.
 	back bool
-	// all is true where every problem counts as touched, although the scanner says of it what it said before.
+	// all is true if every problem counts as touched, although its result is unchanged.
 	all bool
-	// adjacent is true where copies stand right below what they are copies of.
+	// adjacent is true if copies are directly below their originals.
 	adjacent bool
-	// Alone is true for an edit that needs a server of its own: it declares what holds for the whole deployment.
+	// Alone is true for an edit that needs its own server, because it changes the whole deployment.
 	Alone bool
-	// lists is true where reports have to name the files that they looked at.
+	// lists is true if reports must list the analyzed files.
 	lists bool
 }
 
-// work is an edit under way.
+// work is an edit in progress.
 type work struct {
 	random *rand.Rand
 	tree   *Tree
 	before *Report
-	// wholeFolders is true where the result has to compile: then files move with their folders.
+	// wholeFolders is true if the result must compile: files then move with their folders.
 	wholeFolders bool
 	words        []word
 }
@@ -54,7 +54,7 @@ type word struct {
 	old, now    string
 }
 
-// Edits are all kinds of change, in the order of the table.
+// Edits returns all kinds of edits, in the order of the table.
 func Edits() []Edit {
 	return []Edit{
 		{Name: "same again", Bar: barShift, all: true},
@@ -75,7 +75,7 @@ func Edits() []Edit {
 	}
 }
 
-// files are the files with results that may be edited, sorted.
+// files returns the files with results that may be edited, sorted.
 func (w *work) files() []string {
 	var files []string
 	for _, file := range w.before.Files() {
@@ -86,7 +86,7 @@ func (w *work) files() []string {
 	return files
 }
 
-// some chooses a share of a list, one at least, in its order.
+// some selects a share of a list, at least one, in its order.
 func some[T any](random *rand.Rand, list []T, share float64) []T {
 	if len(list) == 0 {
 		return nil
@@ -103,7 +103,7 @@ func some[T any](random *rand.Rand, list []T, share float64) []T {
 	return chosen
 }
 
-// few chooses one to three of a list, in its order.
+// few selects one to three elements of a list, in its order.
 func few[T any](random *rand.Rand, list []T) []T {
 	var chosen []T
 	left := min(len(list), 1+random.IntN(3))
@@ -116,7 +116,7 @@ func few[T any](random *rand.Rand, list []T) []T {
 	return chosen
 }
 
-// on are the lines of a file that results begin on.
+// on returns the lines of a file where results start.
 func (w *work) on(file string) map[int]bool {
 	lines := map[int]bool{}
 	for _, result := range w.before.Results {
@@ -127,7 +127,7 @@ func (w *work) on(file string) map[int]bool {
 	return lines
 }
 
-// parse reads a Go file of the tree; nil for any other.
+// parse parses a Go file of the tree; nil for other files.
 func (w *work) parse(file string) *goFile {
 	if !isGo(file) {
 		return nil
@@ -135,7 +135,8 @@ func (w *work) parse(file string) *goFile {
 	return parseGo(file, w.tree.Text(file))
 }
 
-// renameRules gives the rule with the most results, and a third of the others, new names, and says so in the report.
+// renameRules renames the rule with the most results and a third of the other rules, and declares the aliases in the
+// report.
 func renameRules(w *work, r *Report) {
 	counts, best := map[string]int{}, ""
 	var rules []string
@@ -162,7 +163,7 @@ func renameRules(w *work, r *Report) {
 	}
 }
 
-// rewordMessages says everything in other words, as new versions of tools do.
+// rewordMessages changes all messages, like a new version of a tool.
 func rewordMessages(_ *work, r *Report) {
 	r.Version += ".1"
 	for i := range r.Results {
@@ -174,12 +175,12 @@ func rewordMessages(_ *work, r *Report) {
 	}
 }
 
-// shuffle puts the results into another order, as tools do that scan files side by side.
+// shuffle reorders the results, like a tool that scans files in parallel.
 func shuffle(w *work, r *Report) {
 	w.random.Shuffle(len(r.Results), func(i, j int) { r.Results[i], r.Results[j] = r.Results[j], r.Results[i] })
 }
 
-// dropFiles chooses a fifth of the files with results.
+// dropFiles selects a fifth of the files with results.
 func dropFiles(w *work) map[string]bool {
 	files := map[string]bool{}
 	for _, file := range some(w.random, w.files(), 0.2) {

@@ -11,8 +11,7 @@ import (
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// moveFiles moves a third of the files with results to other folders, or of the folders, and follows that in the
-// imports.
+// moveFiles moves a third of the files with results, or of the folders, to other folders, and updates the imports.
 func moveFiles(w *work) {
 	if !w.wholeFolders {
 		for _, file := range some(w.random, w.files(), 0.33) {
@@ -31,7 +30,7 @@ func moveFiles(w *work) {
 	}
 }
 
-// moved is a new name for a folder that no rule of the language reads anything into: what was internal stays so.
+// moved returns a new name for a folder without a special meaning in the language: internal folders stay internal.
 func moved(folder string) string {
 	if folder == "." {
 		return "moved/root"
@@ -44,7 +43,7 @@ func (w *work) move(from, to string) {
 	delete(w.tree.Files, from)
 }
 
-// moveFolder moves the files of a Go package, without the folders below, and the imports of it.
+// moveFolder moves the files of a Go package, without its subfolders, and updates its imports.
 func (w *work) moveFolder(from, to string) {
 	for _, file := range w.tree.Paths() {
 		if path.Dir(file) == from {
@@ -66,14 +65,14 @@ func (w *work) moveFolder(from, to string) {
 	}
 }
 
-// renameFiles renames a third of the files with results, in their folders. What Go reads from the ends of names stays.
+// renameFiles renames a third of the files with results in their folders. Suffixes with a meaning in Go stay.
 func renameFiles(w *work) {
 	for _, file := range some(w.random, w.files(), 0.33) {
 		w.move(file, w.named(file, "x"))
 	}
 }
 
-// named is a path beside a file whose name goes on with addition behind its first part.
+// named returns a path in the same folder, with addition after the first part of the file name.
 func (w *work) named(file, addition string) string {
 	base := path.Base(file)
 	cut := strings.IndexAny(base, "_.")
@@ -89,7 +88,7 @@ func (w *work) named(file, addition string) string {
 	}
 }
 
-// splitFiles moves the second half of half of the files with results to files of their own.
+// splitFiles moves the second half of half of the files with results to new files.
 func splitFiles(w *work) {
 	for _, file := range some(w.random, w.files(), 0.5) {
 		lines := w.tree.Files[file]
@@ -105,8 +104,8 @@ func splitFiles(w *work) {
 	}
 }
 
-// splitGo cuts a Go file between two declarations. The second half begins with the first's head: constraints, package
-// and imports.
+// splitGo splits a Go file between two declarations. The second half starts with the head of the first: constraints,
+// package and imports.
 func (w *work) splitGo(file string, g *goFile) {
 	head, first := g.line(g.file.Name.End()), 0
 	var starts []int
@@ -125,7 +124,7 @@ func (w *work) splitGo(file string, g *goFile) {
 	cut := starts[len(starts)/2]
 	lines := w.tree.Files[file]
 	used := g.usedImports()
-	unused := map[int]bool{} // before: they may be there under a name that cannot be told
+	unused := map[int]bool{} // already unused: they may be used under a name that the path does not tell
 	for line, is := range used {
 		unused[line] = !is
 	}
@@ -133,7 +132,7 @@ func (w *work) splitGo(file string, g *goFile) {
 	for _, line := range lines[:head] {
 		text := line.Text
 		if strings.HasPrefix(text, "//") && !strings.HasPrefix(text, "//go:build") && !strings.HasPrefix(text, "// +build") {
-			text = "//" // comments of the package are there once
+			text = "//" // the package comment stays in one file
 		}
 		second = append(second, Line{Text: text})
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// withResults are the functions of a file that results lie in.
+// withResults returns the functions of a file that contain results.
 func (w *work) withResults(file string, g *goFile) []*ast.FuncDecl {
 	on := w.on(file)
 	var list []*ast.FuncDecl
@@ -20,7 +20,7 @@ func (w *work) withResults(file string, g *goFile) []*ast.FuncDecl {
 }
 
 // duplicateFunctions adds copies of a quarter of the functions with results to the ends of their files, under new
-// names. Of other code, the lines around results.
+// names. In other code it copies lines around results.
 func duplicateFunctions(w *work) {
 	for _, file := range w.files() {
 		lines := w.tree.Files[file]
@@ -40,18 +40,18 @@ func duplicateFunctions(w *work) {
 			if name == "init" || name == "main" || name == "_" {
 				continue
 			}
-			twin := copied(lines[g.line(f.Pos())-1 : g.line(f.End())])
-			at := &twin[g.line(f.Name.Pos())-g.line(f.Pos())]
+			duplicate := copied(lines[g.line(f.Pos())-1 : g.line(f.End())])
+			at := &duplicate[g.line(f.Name.Pos())-g.line(f.Pos())]
 			column := g.column(f.Name.End()) - 1
 			at.Text = at.Text[:column] + fmt.Sprintf("Twin%d", len(lines)) + at.Text[column:]
-			lines = append(append(lines, Line{}), twin...)
+			lines = append(append(lines, Line{}), duplicate...)
 			lines = append(lines, Line{})
 		}
 		w.tree.Files[file] = lines
 	}
 }
 
-// deleteFunctions empties a third of the functions with results. Of other code, it deletes lines around results.
+// deleteFunctions empties a third of the functions with results. In other code it deletes lines around results.
 func deleteFunctions(w *work) {
 	for _, file := range w.files() {
 		if !isGo(file) {
@@ -72,7 +72,7 @@ func deleteFunctions(w *work) {
 		for _, f := range chosen {
 			first, last := g.line(f.Body.Lbrace), g.line(f.Body.Rbrace)
 			if !endsWith(lines[first-1].Text, "{") {
-				continue // a body that begins behind its brace
+				continue // a body on the line of its brace
 			}
 			lines = slices.Replace(lines, first, last-1, Line{Text: "\tpanic(\"not there any more\")"})
 		}
@@ -85,7 +85,7 @@ func endsWith(line, what string) bool {
 	return strings.HasSuffix(strings.TrimSpace(code), what)
 }
 
-// deleteAround deletes one to three pieces of up to twenty lines, each with a result.
+// deleteAround deletes one to three blocks of up to twenty lines, each with a result.
 func (w *work) deleteAround(file string) {
 	gone := map[int]bool{}
 	for _, line := range few(w.random, sortedKeys(w.on(file))) {

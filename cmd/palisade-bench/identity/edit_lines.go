@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// insertLines puts comments, empty lines and declarations into every file with results, one near its top.
+// insertLines inserts comments, empty lines and declarations into every file with results, one of them near the top.
 func insertLines(w *work) {
 	for _, file := range w.files() {
 		places := w.insertionLines(file)
@@ -21,10 +21,10 @@ func insertLines(w *work) {
 		}
 		slices.Sort(chosen)
 		chosen = slices.Compact(chosen)
-		slices.Reverse(chosen) // from the end, so that the others stay where they are
+		slices.Reverse(chosen) // from the end, so that other positions stay valid
 		for _, line := range chosen {
 			made := make([]Line, 2+w.random.IntN(12))
-			for i := range made[1:] { // the last is empty: a comment right above a declaration would be its own
+			for i := range made[1:] { // the last line is empty: a comment directly above a declaration would belong to it
 				if !isGo(file) || w.random.IntN(4) > 0 {
 					made[i].Text = fmt.Sprintf("// Note %d: what follows was looked at in the last review.", w.random.IntN(1000))
 				}
@@ -34,7 +34,7 @@ func insertLines(w *work) {
 	}
 }
 
-// insertionLines are the lines above which something can be inserted, sorted.
+// insertionLines returns the lines above which text can be inserted, sorted.
 func (w *work) insertionLines(file string) []int {
 	lines := w.tree.Files[file]
 	if !isGo(file) {
@@ -53,7 +53,7 @@ func (w *work) insertionLines(file string) []int {
 		places = append(places, g.declLine(decl))
 	}
 	for _, s := range g.statements() {
-		// A comment above may be for this statement, or for a tool.
+		// A comment above may belong to this statement, or be for a tool.
 		above := strings.TrimSpace(lines[s.first-2].Text)
 		if !strings.HasPrefix(above, "//") && !strings.HasSuffix(above, "*/") {
 			places = append(places, s.first)
@@ -63,7 +63,7 @@ func (w *work) insertionLines(file string) []int {
 	return slices.Compact(places)
 }
 
-// reindent indents all that is indented by spaces in place of tabs, or by one tab more.
+// reindent replaces tabs by spaces in all indentation, or adds a tab.
 func reindent(w *work) {
 	for _, file := range w.files() {
 		skip := map[int]bool{}
@@ -80,7 +80,7 @@ func reindent(w *work) {
 	}
 }
 
-// indent changes the indentation of a line; of a line whose text is not known, only where its columns are.
+// indent changes the indentation of a line; if its text is unknown, only its columns.
 func (l *Line) indent(spaces, known bool) {
 	rest := strings.TrimLeft(l.Text, "\t ")
 	before := len(l.Text) - len(rest)
@@ -97,7 +97,7 @@ func (l *Line) indent(spaces, known bool) {
 	}
 }
 
-// duplicateLines repeats one to three of the statements with results of each file right below themselves.
+// duplicateLines duplicates one to three statements with results of each file directly below them.
 func duplicateLines(w *work) {
 	for _, file := range w.files() {
 		ranges := few(w.random, w.repeatable(file))
@@ -110,14 +110,14 @@ func duplicateLines(w *work) {
 }
 
 func copied(lines []Line) []Line {
-	twins := slices.Clone(lines)
-	for i := range twins {
-		twins[i].Copy = twins[i].From != Place{}
+	copies := slices.Clone(lines)
+	for i := range copies {
+		copies[i].Copy = copies[i].From != Place{}
 	}
-	return twins
+	return copies
 }
 
-// repeatable are the first and last lines of what can stand there twice, none inside another.
+// repeatable returns the first and last lines of statements that can be duplicated, without nested ones.
 func (w *work) repeatable(file string) [][2]int {
 	on := w.on(file)
 	var ranges [][2]int
@@ -145,7 +145,7 @@ func (w *work) repeatable(file string) [][2]int {
 	return ranges
 }
 
-// plain reports whether a statement may stand there twice: it declares nothing and does not leave the block.
+// plain reports whether a statement can be duplicated: it declares nothing and does not leave the block.
 func (g *goFile) plain(s ast.Stmt) bool {
 	switch s := s.(type) {
 	case *ast.ExprStmt:

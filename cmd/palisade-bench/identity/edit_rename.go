@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// renameVariables renames one local variable in every function with results, one that a result's line names if there is
-// such a one. Of code that cannot be parsed, nothing is known to be a variable.
+// renameVariables renames one local variable in every function with results, preferably one on the line of a result.
+// Code that cannot be parsed has no known variables.
 func renameVariables(w *work) {
 	for _, file := range w.files() {
 		g := w.parse(file)
@@ -29,18 +29,18 @@ func renameVariables(w *work) {
 	}
 }
 
-// use is where an identifier stands and what it becomes; lines and columns count from 1.
+// use is a position of an identifier and its new name; lines and columns count from 1.
 type use struct {
 	line, column int
 	old, now     string
 }
 
-// resolve finds out what the identifiers of a file mean. What comes from other files and packages stays unknown, which
-// is enough: local variables do not.
+// resolve resolves the identifiers of a file. Identifiers of other files and packages stay unresolved, which is enough:
+// local variables are resolved.
 func (g *goFile) resolve() *types.Info {
 	info := &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
 	config := types.Config{Importer: noImports{}, Error: func(error) {}}
-	_, _ = config.Check(g.file.Name.Name, g.set, []*ast.File{g.file}, info) // errors are about what is unknown
+	_, _ = config.Check(g.file.Name.Name, g.set, []*ast.File{g.file}, info) // errors concern only unresolved identifiers
 	return info
 }
 
@@ -48,10 +48,10 @@ type noImports struct{}
 
 func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not looked at") }
 
-// renameIn chooses a variable of a function, and returns where it stands.
+// renameIn selects a variable of a function, and returns its positions.
 func (w *work) renameIn(g *goFile, f *ast.FuncDecl, info *types.Info, on map[int]bool) []use {
-	stands := map[string][]*ast.Ident{}
-	bad := map[string]bool{} // names that stand for something else, too
+	findingOf := map[string][]*ast.Ident{}
+	bad := map[string]bool{} // names that also denote something else
 	fields := map[*ast.Ident]bool{}
 	ast.Inspect(f, func(node ast.Node) bool {
 		switch node := node.(type) {
@@ -61,7 +61,7 @@ func (w *work) renameIn(g *goFile, f *ast.FuncDecl, info *types.Info, on map[int
 			switch {
 			case fields[node]:
 			case localVariable(f, objectOf(info, node)):
-				stands[node.Name] = append(stands[node.Name], node)
+				findingOf[node.Name] = append(findingOf[node.Name], node)
 			default:
 				bad[node.Name] = true
 			}
@@ -69,12 +69,12 @@ func (w *work) renameIn(g *goFile, f *ast.FuncDecl, info *types.Info, on map[int
 		return true
 	})
 	var names, preferred []string
-	for _, name := range sortedKeys(stands) {
+	for _, name := range sortedKeys(findingOf) {
 		if bad[name] {
 			continue
 		}
 		names = append(names, name)
-		if slices.ContainsFunc(stands[name], func(id *ast.Ident) bool { return on[g.line(id.Pos())] }) {
+		if slices.ContainsFunc(findingOf[name], func(id *ast.Ident) bool { return on[g.line(id.Pos())] }) {
 			preferred = append(preferred, name)
 		}
 	}
@@ -91,7 +91,7 @@ func (w *work) renameIn(g *goFile, f *ast.FuncDecl, info *types.Info, on map[int
 	}
 	w.words = append(w.words, word{g.set.File(f.Pos()).Name(), g.line(f.Pos()), g.line(f.End()), old, now})
 	var uses []use
-	for _, id := range stands[old] {
+	for _, id := range findingOf[old] {
 		uses = append(uses, use{g.line(id.Pos()), g.column(id.Pos()), old, now})
 	}
 	return uses
@@ -110,9 +110,9 @@ func localVariable(f *ast.FuncDecl, o types.Object) bool {
 	return ok && !v.IsField() && v.Name() != "_" && f.Pos() <= v.Pos() && v.Pos() < f.End()
 }
 
-// replace puts the new identifiers into the lines.
+// replace writes the new identifiers into the lines.
 func (w *work) replace(file string, uses []use) {
-	slices.SortFunc(uses, func(a, b use) int { // from the end of a line, so that the columns before stay right
+	slices.SortFunc(uses, func(a, b use) int { // from the end of a line, so that earlier columns stay valid
 		if a.line != b.line {
 			return a.line - b.line
 		}

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// strip is what an edit may not change of a line, unless it is known to.
+// strip returns the part of a line that an edit must not change.
 func strip(text string) string { return strings.TrimSpace(text) }
 
-// Every edit, under many seeds: what the map says of a line is what stands there.
+// TestLineMapsAreTrue: for every edit and many seeds, the line map matches the code.
 func TestLineMapsAreTrue(t *testing.T) {
 	for _, edit := range Edits() {
 		t.Run(edit.Name, func(t *testing.T) {
@@ -41,32 +41,33 @@ func comparesLines(t *testing.T, source *Source, w *work, lines *LineMap) {
 	t.Helper()
 	for file, old := range source.Tree.Files {
 		for i, line := range old {
-			sight, there := lines.Now(Place{file, i + 1})
+			position, there := lines.Now(Place{file, i + 1})
 			if !there {
 				continue
 			}
 			want := strip(line.Text)
 			for _, word := range w.words {
-				if word.file == file && word.first <= i+1 && i+1 <= word.last && strip(sight.Text) != want {
+				if word.file == file && word.first <= i+1 && i+1 <= word.last && strip(position.Text) != want {
 					want = replaceWord(want, word.old, word.now)
 				}
 			}
-			got := strip(w.tree.Files[sight.File][sight.Line-1].Text)
+			got := strip(w.tree.Files[position.File][position.Line-1].Text)
 			if got != want && !strings.Contains(want, `"`) { // imports, and words that also are field names or text
-				t.Errorf("%s:%d is now %s:%d, which is %q, want %q", file, i+1, sight.File, sight.Line, got, want)
+				t.Errorf("%s:%d is now %s:%d, which is %q, want %q", file, i+1, position.File, position.Line, got, want)
 			}
 		}
 	}
 	for _, place := range []Place{{"main.go", 10}, {"shop/shop.go", 20}} {
-		for _, twin := range lines.Copies(place) {
-			if strip(twin.Text) != strip(source.Tree.Files[place.File][place.Line-1].Text) {
-				t.Errorf("copy of %v is %q", place, twin.Text)
+		for _, duplicate := range lines.Copies(place) {
+			if strip(duplicate.Text) != strip(source.Tree.Files[place.File][place.Line-1].Text) {
+				t.Errorf("copy of %v is %q", place, duplicate.Text)
 			}
 		}
 	}
 }
 
-// Lines that were not edited keep their results: the results of a carried report stand on lines that end in "// R".
+// TestCarriedResultsStandOnTheirLines: results of unedited lines are carried correctly: they are on lines that end in
+// "// R".
 func TestCarriedResultsStandOnTheirLines(t *testing.T) {
 	for _, edit := range Edits() {
 		for seed := range uint64(20) {
@@ -75,7 +76,7 @@ func TestCarriedResultsStandOnTheirLines(t *testing.T) {
 				for _, r := range step.Report.Results {
 					line := step.Tree.Files[r.File][r.Line-1].Text
 					if !strings.HasSuffix(line, "// R") {
-						t.Errorf("%s, seed %d: a result at %s:%d, where %q stands", edit.Name, seed, r.File, r.Line, line)
+						t.Errorf("%s, seed %d: a result at %s:%d, where %q findingOf", edit.Name, seed, r.File, r.Line, line)
 					}
 					if r.Snippet != strings.TrimSpace(line) {
 						t.Errorf("%s: snippet %q of line %q", edit.Name, r.Snippet, line)
@@ -89,7 +90,7 @@ func TestCarriedResultsStandOnTheirLines(t *testing.T) {
 	}
 }
 
-// The truth about carried reports, against a second opinion: the lines themselves, which are all different.
+// TestTruthFollowsTheCode checks the truth about carried reports against the lines themselves, which are all distinct.
 func TestTruthFollowsTheCode(t *testing.T) {
 	source := mall()
 	for file, lines := range source.Tree.Files {
@@ -111,7 +112,7 @@ func TestTruthFollowsTheCode(t *testing.T) {
 				for _, file := range step.Tree.Paths() {
 					now += strings.Count(step.Tree.Text(file), want)
 				}
-				switch truth.Fate {
+				switch truth.State {
 				case Gone:
 					if now != 0 {
 						t.Errorf("%s: %q is said to be gone", edit.Name, want)
@@ -134,7 +135,7 @@ func TestTruthFollowsTheCode(t *testing.T) {
 	}
 }
 
-// An edit that put a line into two places would not know the truth.
+// TestLineMapRefusesALineTwice: an edit that puts a line into two places has no defined truth.
 func TestLineMapRefusesALineTwice(t *testing.T) {
 	tree := mall().Tree
 	tree.Files["twice.go"] = slices.Clone(tree.Files["main.go"])
@@ -170,8 +171,8 @@ func TestShiftedColumns(t *testing.T) {
 	}
 }
 
-// A scanner may report fewer problems of a line than before, or in another order.
-func TestJudgePairsByWhatIsSaid(t *testing.T) {
+// TestLocatePairsByMessage: a scanner may report fewer problems of a line than before, or in another order.
+func TestLocatePairsByMessage(t *testing.T) {
 	at := func(column int, message string) Result {
 		return Result{Rule: "r", Place: Place{"a.go", 3}, Column: column, Message: message}
 	}
@@ -196,7 +197,8 @@ func TestJudgePairsByWhatIsSaid(t *testing.T) {
 	}
 }
 
-// What a scan did not get to see is in the code all the same, and counts; and so does what has a copy now.
+// TestPartialScansAndCopies: a problem that a scan did not cover is still in the code, and counts; so does a problem
+// with a copy.
 func TestPartialScansAndCopies(t *testing.T) {
 	for name, want := range map[string]func(total, seen, unseen, touched int) bool{
 		"20 % of the files fail": func(total, seen, unseen, touched int) bool { return unseen > 0 && seen > 0 && touched == unseen },
@@ -212,7 +214,7 @@ func TestPartialScansAndCopies(t *testing.T) {
 		step := plan.After[0]
 		seen, unseen, touched := 0, 0, 0
 		for _, truth := range step.Truth {
-			switch truth.Fate {
+			switch truth.State {
 			case Here:
 				seen++
 			case Unseen:
@@ -236,7 +238,7 @@ func TestPartialScansAndCopies(t *testing.T) {
 	}
 }
 
-// The ids and hashes of the scanner protocol survive what those of the real client survive.
+// TestProtocolIDs: the ids and hashes of the scanner protocol survive the same edits as the real client's.
 func TestProtocolIDs(t *testing.T) {
 	ids := func(s Step) map[string][]string {
 		of := map[string][]string{}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// shopGo has, on lines that end in "// R", one result each.
+// shopGo has one result on each line that ends in "// R".
 const shopGo = `// Package shop sells things.
 package shop
 
@@ -69,7 +69,7 @@ func main() {
 }
 `
 
-// mall is a module with results on the lines that end in "// R".
+// mall is a module with results on lines that end in "// R".
 func mall() *Source {
 	tree := &Tree{Module: "example.com/mall", Files: map[string][]Line{
 		"main.go": splitLines("main.go", mainGo), "shop/shop.go": splitLines("shop/shop.go", shopGo),
@@ -110,7 +110,7 @@ func planOf(t *testing.T, source *Source, name string, seed uint64) *Plan {
 	return nil
 }
 
-// parses fails the test for Go files that are not Go any more.
+// parses fails the test for Go files with syntax errors.
 func parses(t *testing.T, tree *Tree) {
 	t.Helper()
 	for _, file := range tree.Paths() {

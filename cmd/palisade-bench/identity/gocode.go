@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// goFile is a parsed Go file. Its lines count from 1, as everywhere here.
+// goFile is a parsed Go file. Its lines count from 1.
 type goFile struct {
 	set  *token.FileSet
 	file *ast.File
@@ -20,8 +20,8 @@ type goFile struct {
 
 func isGo(file string) bool { return strings.HasSuffix(file, ".go") }
 
-// parseGo reads a Go file; nil for one that edits had better leave alone: one that is not valid, or whose meaning hangs
-// on where it lies or on comments that are code.
+// parseGo parses a Go file. It returns nil for a file that must not be edited: an invalid one, or one that depends on
+// its location or has directives in comments.
 func parseGo(name, text string) *goFile {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, text, parser.ParseComments|parser.SkipObjectResolution)
@@ -40,7 +40,7 @@ func (g *goFile) line(pos token.Pos) int { return g.set.PositionFor(pos, false).
 
 func (g *goFile) column(pos token.Pos) int { return g.set.PositionFor(pos, false).Column }
 
-// declLine is the first line of a declaration with its comment.
+// declLine returns the first line of a declaration, including its comment.
 func (g *goFile) declLine(decl ast.Decl) int {
 	switch decl := decl.(type) {
 	case *ast.FuncDecl:
@@ -55,7 +55,7 @@ func (g *goFile) declLine(decl ast.Decl) int {
 	return g.line(decl.Pos())
 }
 
-// functions are the functions with a body of more than one line.
+// functions returns the functions with a body of more than one line.
 func (g *goFile) functions() []*ast.FuncDecl {
 	var list []*ast.FuncDecl
 	for _, decl := range g.file.Decls {
@@ -66,12 +66,12 @@ func (g *goFile) functions() []*ast.FuncDecl {
 	return list
 }
 
-// holds reports whether a node covers a line.
+// holds reports whether a node contains a line.
 func (g *goFile) holds(node ast.Node, line int) bool {
 	return g.line(node.Pos()) <= line && line <= g.line(node.End())
 }
 
-// inToken marks the lines that begin inside a token: white space at their front is text.
+// inToken marks the lines that start inside a token, where leading white space is text.
 func inToken(text string) map[int]bool {
 	inside := map[int]bool{}
 	set := token.NewFileSet()
@@ -92,13 +92,13 @@ func inToken(text string) map[int]bool {
 	}
 }
 
-// statement is a statement that has its lines for itself.
+// statement is a statement that shares its lines with no other.
 type statement struct {
 	ast.Stmt
 	first, last int
 }
 
-// statements lists the statements of all blocks that have their lines for themselves.
+// statements lists the statements of all blocks that share their lines with no other.
 func (g *goFile) statements() []statement {
 	lines := strings.Split(g.text, "\n")
 	var list []statement
@@ -128,8 +128,8 @@ func (g *goFile) statements() []statement {
 
 var versionSuffix = regexp.MustCompile(`^v[0-9]+$`)
 
-// usedImports are the lines of single-line imports, and whether the file uses each. An import whose name cannot be told
-// from its path counts as used.
+// usedImports maps the lines of single-line imports to whether the file uses them. If the path does not tell the name
+// of the package, the import counts as used.
 func (g *goFile) usedImports() map[int]bool {
 	used := map[string]bool{}
 	ast.Inspect(g.file, func(node ast.Node) bool {
@@ -155,7 +155,7 @@ func (g *goFile) usedImports() map[int]bool {
 	return lines
 }
 
-// importNames are the names that a package may have, by its path.
+// importNames returns the possible names of a package, from its path.
 func importNames(quoted string) []string {
 	full, err := strconv.Unquote(quoted)
 	if err != nil {
@@ -170,8 +170,8 @@ func importNames(quoted string) []string {
 	return append(names, strings.Split(base, "-")...)
 }
 
-// blankUnused turns the imports that a file no longer needs into blank ones, so that it compiles with all of its lines.
-// keep says which imports, by line of lines, were not used before either.
+// blankUnused turns unused imports of a file into blank imports, so that it compiles with all its lines. keep excludes
+// imports that were unused before.
 func blankUnused(name string, lines []Line, keep func(Line) bool) []Line {
 	g := parseGo(name, joinLines(lines))
 	if g == nil {

@@ -8,32 +8,32 @@ import (
 	"slices"
 )
 
-// Source is code and what a scanner says of it.
+// Source is code and a scanner's report about it.
 type Source struct {
 	Name   string
 	Tree   *Tree
 	Report *Report
-	// Scan runs the scanner over edited code; nil: its report is carried along the lines.
+	// Scan runs the scanner on edited code; nil: the report is carried along the lines.
 	Scan func(context.Context, *Tree) (*Report, error)
-	// Lists is true for a tool that always says which files it looked at.
+	// Lists is true for a tool that always reports the analyzed files.
 	Lists bool
-	// Protocol is true where results go through the scanner protocol in place of reports.
+	// Protocol is true if results use the scanner protocol instead of reports.
 	Protocol bool
 }
 
-// Step is a scan, and the truth about it.
+// Step is a scan and its truth.
 type Step struct {
 	Tree   *Tree
 	Report *Report
 	// Truth of each result of the report before the edit.
 	Truth []Truth
-	// Skipped are files that the scan failed on.
+	// Skipped are the files that the scan failed on.
 	Skipped map[string]bool
-	// Scanned is true if the scanner ran over the edited code.
+	// Scanned is true if the scanner ran on the edited code.
 	Scanned bool
 }
 
-// Plan is an edit of a source: what is uploaded first, and after that.
+// Plan is an edit of a source: the first upload, and the uploads after it.
 type Plan struct {
 	Source *Source
 	Edit   Edit
@@ -41,7 +41,7 @@ type Plan struct {
 	After  []Step
 }
 
-// NewPlan carries an edit out. Equal seeds give equal plans.
+// NewPlan performs an edit. Equal seeds give equal plans.
 func NewPlan(ctx context.Context, source *Source, edit Edit, random *rand.Rand) (*Plan, error) {
 	before := source.Report.with(slices.Clone(source.Report.Results))
 	for i := range before.Results {
@@ -66,7 +66,7 @@ func NewPlan(ctx context.Context, source *Source, edit Edit, random *rand.Rand) 
 	return p, nil
 }
 
-// step is the scan of the edited code.
+// step returns the scan of the edited code.
 func (p *Plan) step(ctx context.Context, w *work) (Step, error) {
 	step := Step{Tree: w.tree, Report: p.Before.with(slices.Clone(p.Before.Results))}
 	if p.Edit.code != nil {
@@ -80,7 +80,7 @@ func (p *Plan) step(ctx context.Context, w *work) (Step, error) {
 		}
 		if !p.Edit.adjacent {
 			for i := range step.Truth {
-				step.Truth[i].Twins = nil
+				step.Truth[i].Ambiguous = nil
 			}
 		}
 	}
@@ -104,13 +104,13 @@ func (p *Plan) step(ctx context.Context, w *work) (Step, error) {
 	return step, nil
 }
 
-// scan makes the report of the edited code.
+// scan returns the report of the edited code.
 func (p *Plan) scan(ctx context.Context, w *work, lines *LineMap, step *Step) error {
 	if p.Source.Scan != nil {
 		report, err := p.Source.Scan(ctx, w.tree)
 		if err == nil {
 			step.Report, step.Scanned = report, true
-			step.Truth = judge(p.Before, report, lines)
+			step.Truth = locate(p.Before, report, lines)
 			return nil
 		}
 		if !errors.Is(err, errBroken) {
@@ -122,14 +122,14 @@ func (p *Plan) scan(ctx context.Context, w *work, lines *LineMap, step *Step) er
 	return nil
 }
 
-// skip takes files out of the scan.
+// skip removes files from the scan.
 func (s *Step) skip(files map[string]bool) {
 	s.Skipped = files
 	s.Report.Analysed = slices.DeleteFunc(slices.Clone(s.Report.Analysed), func(file string) bool { return files[file] })
 	s.lose(func(i int) bool { return files[s.Report.Results[i].File] })
 }
 
-// lose takes results out of the report: what they tell of is in the code all the same.
+// lose removes results from the report; their problems are still in the code.
 func (s *Step) lose(gone func(i int) bool) {
 	var kept []Result
 	moved := make([]int, len(s.Report.Results)) // new index, -1: lost
@@ -141,11 +141,11 @@ func (s *Step) lose(gone func(i int) bool) {
 		}
 	}
 	for i, t := range s.Truth {
-		if t.Fate != Here {
+		if t.State != Here {
 			continue
 		}
 		if moved[t.Result] < 0 {
-			s.Truth[i] = Truth{Fate: Unseen, Touched: true}
+			s.Truth[i] = Truth{State: Unseen, Touched: true}
 		} else {
 			s.Truth[i].Result = moved[t.Result]
 		}
@@ -153,11 +153,11 @@ func (s *Step) lose(gone func(i int) bool) {
 	s.Report.Results = kept
 }
 
-// restored is a scan of the code before the edit. What the edit touched counts as touched still.
+// restored returns a scan of the code before the edit. What the edit touched still counts as touched.
 func (p *Plan) restored(after Step) Step {
 	truth := make([]Truth, len(after.Truth))
 	for i := range truth {
-		truth[i] = Truth{Fate: Here, Result: i, Touched: after.Truth[i].Touched}
+		truth[i] = Truth{State: Here, Result: i, Touched: after.Truth[i].Touched}
 	}
 	return Step{Tree: p.Source.Tree, Report: p.Before, Truth: truth}
 }

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// protocolTool is the tool of what comes through the scanner protocol.
+	// protocolTool is the tool of results from the scanner protocol.
 	protocolTool = "semgrep"
-	// completePoll is how often /complete is asked again; the real client waits longer.
+	// completePoll is the poll interval of /complete; the real client waits longer.
 	completePoll = 50 * time.Millisecond
-	// completeTimeout is how long a scan may take to be stored.
+	// completeTimeout limits how long storing a scan may take.
 	completeTimeout = time.Minute
-	// crashWait is how long a scan that broke off is given to do harm.
+	// crashWait is the time to wait for side effects of an aborted scan.
 	crashWait = time.Second
 )
 
-// protocolScan sends a full scan of the main branch as `semgrep ci` does. n counts the scans of the project.
+// protocolScan sends a full scan of the main branch like `semgrep ci`. n counts the scans of the project.
 func (s *Server) protocolScan(ctx context.Context, project string, step Step, n int) error {
 	if err := s.declareAliases(ctx, step.Report); err != nil {
 		return err
@@ -70,7 +70,8 @@ func (s *Server) protocolScan(ctx context.Context, project string, step Step, n 
 	return s.complete(ctx, scan, sent.Task, len(step.Report.Results))
 }
 
-// breakOff is a scanner that dies while it sends: the first half of the results arrives, and then word of the failure.
+// breakOff simulates a scanner that dies during the upload: it sends the first half of the results, and then the
+// failure.
 func (s *Server) breakOff(ctx context.Context, scan string, results []byte) error {
 	if err := s.call(ctx, http.MethodPost, scan+"/results", results[:len(results)/2], nil); err == nil {
 		return errors.New(scan + "/results: half a body was taken for results")
@@ -81,7 +82,7 @@ func (s *Server) breakOff(ctx context.Context, scan string, results []byte) erro
 	return pause(ctx, crashWait)
 }
 
-// declareAliases tells the server which rules have other names now: the protocol has no place for that.
+// declareAliases registers the aliases of rules on the server, because the protocol cannot transport them.
 func (s *Server) declareAliases(ctx context.Context, r *Report) error {
 	if len(r.Aliases) == 0 {
 		return nil
@@ -138,7 +139,7 @@ func uuid(b []byte) string {
 	return fmt.Sprintf("%x-%x-4%x-a%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }
 
-// ciResults is the body of /results.
+// ciResults returns the body of /results.
 func ciResults(step Step) object {
 	var searched []string
 	for _, file := range step.Tree.Paths() {
@@ -152,7 +153,7 @@ func ciResults(step Step) object {
 	}
 }
 
-// ruleNames are the rules that ran, by their present names.
+// ruleNames returns the rules that ran, by their present names.
 func (r *Report) ruleNames() []string {
 	names := map[string]bool{}
 	for _, rule := range r.rules(at(r.run, "tool", "driver")) {
@@ -166,13 +167,13 @@ func (r *Report) ruleNames() []string {
 	return sortedKeys(names)
 }
 
-// ciFindings gives the results the ids and hashes that the client gives them.
+// ciFindings adds the ids and hashes of the client to the results.
 func ciFindings(step Step) []object {
 	order := make([]int, len(step.Report.Results))
 	for i := range order {
 		order[i] = i
 	}
-	// The n-th of equal matches is the n-th in the file.
+	// The n-th equal match is the n-th in the file.
 	slices.SortStableFunc(order, func(a, b int) int { return byPlace(step.Report.Results[a], step.Report.Results[b]) })
 	list := make([]object, len(order))
 	bySyntax, byMatch := map[string]int{}, map[string]int{}
@@ -180,7 +181,7 @@ func ciFindings(step Step) []object {
 		r := step.Report.Results[i]
 		lines := step.Tree.matched(r)
 		first, last := lines[0], lines[len(lines)-1]
-		formula := strings.Join(strings.Fields(strings.Join(lines, "\n")), " ") // what the pattern matched; white space means nothing to it
+		formula := strings.Join(strings.Fields(strings.Join(lines, "\n")), " ") // what the pattern matched, ignoring white space
 		context := dedent(lines)
 		syntax, match := tuple(r.Rule, r.File, context), tuple(formula, r.File, r.Rule)
 		index := bySyntax[syntax]
@@ -202,7 +203,7 @@ func ciFindings(step Step) []object {
 	return list
 }
 
-// matched are the lines of a result.
+// matched returns the lines of a result.
 func (t *Tree) matched(r Result) []string {
 	lines := t.Files[r.File]
 	var texts []string
@@ -215,7 +216,7 @@ func (t *Tree) matched(r Result) []string {
 	return texts
 }
 
-// dedent takes the indentation of the first line from all.
+// dedent removes the indentation of the first line from all lines.
 func dedent(lines []string) string {
 	indent := lines[0][:len(lines[0])-len(strings.TrimLeft(lines[0], " \t"))]
 	out := make([]string, len(lines))

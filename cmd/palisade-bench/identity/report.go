@@ -12,36 +12,36 @@ import (
 
 type object = map[string]any
 
-// Report is what a scanner said about a tree: one SARIF run.
+// Report is a scanner's report about a tree: one SARIF run.
 type Report struct {
 	Tool    string
 	Version string
 	Results []Result
-	// Analysed are the files that the report says it looked at; nil: it does not say.
+	// Analysed are the files that the report lists as analyzed; nil: it lists none.
 	Analysed []string
 	// Failed is true for a run that ended early.
 	Failed bool
-	// Aliases are rules' former names by their present ones.
+	// Aliases maps present names of rules to former ones.
 	Aliases map[string]string
 
-	run object // as the scanner wrote it, but for what the fields above replace
+	run object // as the scanner wrote it, except for the fields above
 }
 
 // Result is one result of a report.
 type Result struct {
 	Rule    string
-	Place          // where it begins
-	Column  int    // 0: not said
-	EndLine int    // 0: not said
-	EndCol  int    // 0: not said
+	Place          // start of the result
+	Column  int    // 0: unknown
+	EndLine int    // 0: unknown
+	EndCol  int    // 0: unknown
 	Message string // of the tool
-	Snippet string // as quoted by the tool; empty: it quotes no code
+	Snippet string // quoted by the tool; empty: it quotes no code
 
-	// origin is one more than the index of the result before the edit that this one was carried from; 0: none.
+	// origin is the index plus one of the result before the edit that this one was carried from; 0: none.
 	origin int
-	// twin is the same for a copy.
-	twin int
-	raw  object
+	// copyOf is the same for a copy.
+	copyOf int
+	raw    object
 }
 
 // LoadReport reads a SARIF file. The root is stripped from absolute URIs.
@@ -57,7 +57,7 @@ func LoadReport(name, root string) (*Report, error) {
 	return r, nil
 }
 
-// ParseReport reads a SARIF document of one run, each of whose results has a place.
+// ParseReport parses a SARIF document with one run. Each of its results must have a location.
 func ParseReport(content []byte, root string) (*Report, error) {
 	var document struct {
 		Runs []object `json:"runs"`
@@ -80,7 +80,7 @@ func ParseReport(content []byte, root string) (*Report, error) {
 		}
 		r.Results = append(r.Results, result)
 	}
-	// They name files by their old paths; Analysed says what is to be said.
+	// The artifacts name files by their old paths; Analysed replaces them.
 	delete(r.run, "artifacts")
 	delete(r.run, "results")
 	if invocations, ok := r.run["invocations"].([]any); ok {
@@ -120,7 +120,7 @@ func parseResult(raw object, root string) (Result, error) {
 	return result, nil
 }
 
-// at is the object below keys; an empty one where there is none.
+// at returns the object below keys; empty if there is none.
 func at(o object, keys ...string) object {
 	for _, key := range keys {
 		next, ok := o[key].(object)
@@ -132,7 +132,7 @@ func at(o object, keys ...string) object {
 	return o
 }
 
-// Files are the files with results, sorted.
+// Files returns the files with results, sorted.
 func (r *Report) Files() []string {
 	files := map[string]bool{}
 	for _, result := range r.Results {
@@ -175,7 +175,7 @@ func (r *Report) SARIF() ([]byte, error) {
 	return json.Marshal(object{"version": "2.1.0", "runs": []object{run}})
 }
 
-// rules are the report's rules under their present names.
+// rules returns the report's rules under their present names.
 func (r *Report) rules(driver object) []any {
 	present := map[string]string{}
 	for now, former := range r.Aliases {
@@ -194,11 +194,11 @@ func (r *Report) rules(driver object) []any {
 	return rules
 }
 
-// sarif is the result as the scanner wrote it, with the fields of Result in place of what they were read from.
+// sarif returns the result as the scanner wrote it, updated with the fields of Result.
 func (r Result) sarif() object {
 	result := maps.Clone(r.raw)
-	delete(result, "ruleIndex") // may point into a list that has changed, and the rule's name says it all
-	delete(result, "fixes")     // quote places that have changed
+	delete(result, "ruleIndex") // may point into a list that has changed; the rule's name is enough
+	delete(result, "fixes")     // quote code that has changed
 	delete(result, "relatedLocations")
 	result["ruleId"] = r.Rule
 	message := maps.Clone(at(result, "message"))

@@ -9,24 +9,24 @@ import (
 	"strings"
 )
 
-// Outcome is a line of the table.
+// Outcome is a row of the table.
 type Outcome struct {
 	Edit    Edit
 	Source  string
-	Scanned bool // the scanner ran over the edited code
+	Scanned bool // the scanner ran on the edited code
 	Counts  Counts
-	// Faults tell of each problem that went wrong.
+	// Faults describes each faulty problem.
 	Faults []string
 }
 
 var notPlain = regexp.MustCompile(`[^a-z0-9]+`)
 
-// project is where a plan's scans go: each to a project of its own.
+// project returns the project of a plan; each plan has its own.
 func (p *Plan) project() string {
 	return "identity/" + strings.Trim(notPlain.ReplaceAllString(strings.ToLower(p.Source.Name+"-"+p.Edit.Name), "-"), "-")
 }
 
-// Run uploads what a plan says, decides on half of the findings before the edit, and counts.
+// Run uploads the scans of a plan, triages half of the findings before the edit, and counts.
 func (p *Plan) Run(ctx context.Context, server *Server, random *rand.Rand) (Outcome, error) {
 	o := Outcome{Edit: p.Edit, Source: p.Source.Name, Scanned: p.After[0].Scanned}
 	problems, of, err := p.begin(ctx, server, random)
@@ -50,7 +50,7 @@ func (p *Plan) Run(ctx context.Context, server *Server, random *rand.Rand) (Outc
 			o.Faults = append(o.Faults, p.describe(f, of[f.Problem], truth[f.Problem], step))
 		}
 		if i > 0 {
-			counts.Findings = 0 // they are counted
+			counts.Findings = 0 // already counted
 		}
 		o.Counts.Add(counts)
 		closed(problems, listed)
@@ -58,12 +58,12 @@ func (p *Plan) Run(ctx context.Context, server *Server, random *rand.Rand) (Outc
 	return o, nil
 }
 
-// describe writes a fault about a result of the report before the edit.
+// describe formats a fault of a result in the report before the edit.
 func (p *Plan) describe(f Fault, result int, truth Truth, step Step) string {
 	place := func(r Result) string { return fmt.Sprintf("%s:%d:%d", r.File, r.Line, r.Column) }
 	old := p.Before.Results[result]
 	text := fmt.Sprintf("%s: %s at %s, %q", f.What, old.Rule, place(old), cmp.Or(old.Snippet, old.Message))
-	switch truth.Fate {
+	switch truth.State {
 	case Here:
 		text += ", is at " + place(step.Report.Results[truth.Result])
 	case Gone:
@@ -77,7 +77,7 @@ func (p *Plan) describe(f Fault, result int, truth Truth, step Step) string {
 	return text
 }
 
-// scan sends what a scanner says after a step. n counts the scans of the project.
+// scan uploads the report of a step. n counts the scans of the project.
 func (s *Server) scan(ctx context.Context, project string, source *Source, step Step, n int) error {
 	if source.Protocol {
 		return s.protocolScan(ctx, project, step, n)
@@ -85,7 +85,7 @@ func (s *Server) scan(ctx context.Context, project string, source *Source, step 
 	return s.Upload(ctx, project, step.Report)
 }
 
-// begin makes the findings and decides on half of them. It returns them and the indexes of their results.
+// begin creates the findings and triages half of them. It returns them and the indexes of their results.
 func (p *Plan) begin(ctx context.Context, server *Server, random *rand.Rand) (problems []Problem, of []int, err error) {
 	first := Step{Tree: p.Source.Tree, Report: p.Before}
 	if err := server.scan(ctx, p.project(), p.Source, first, 1); err != nil {
@@ -99,9 +99,9 @@ func (p *Plan) begin(ctx context.Context, server *Server, random *rand.Rand) (pr
 	for _, f := range listed {
 		open[f.ID] = f.Status == "open"
 	}
-	for i, id := range Seat(p.Before, listed) {
+	for i, id := range MatchFindings(p.Before, listed) {
 		if !open[id] {
-			continue // suppressed in the code, or no problem in the eyes of the server
+			continue // suppressed in the code, or not a problem for the server
 		}
 		problem := Problem{Finding: id}
 		if random.IntN(2) == 0 {
@@ -122,7 +122,7 @@ func (p *Plan) begin(ctx context.Context, server *Server, random *rand.Rand) (pr
 	return problems, of, nil
 }
 
-// closed remembers which findings are closed now.
+// closed records which findings are closed now.
 func closed(problems []Problem, listed []Finding) {
 	open := map[int64]bool{}
 	for _, f := range listed {

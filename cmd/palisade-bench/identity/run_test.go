@@ -9,7 +9,7 @@ import (
 	"github.com/palisade/palisade/services/config"
 )
 
-// realServer is Palisade as it is shipped, on an empty SQLite store.
+// realServer starts Palisade as it is shipped, on an empty SQLite store.
 func realServer(t *testing.T) *Server {
 	t.Helper()
 	cfg := config.Default()
@@ -29,7 +29,7 @@ func realServer(t *testing.T) *Server {
 	return &Server{Base: "http://" + running.Addresses().HTTP, Token: cfg.BootstrapToken, Deployment: cfg.Deployment, HTTP: http.DefaultClient}
 }
 
-// What a real server does is counted as it is; a server that errs is played by telling a false truth.
+// TestARealServer: the outcome of a correct server is counted correctly; a faulty server is simulated by a wrong truth.
 func TestARealServer(t *testing.T) {
 	server := realServer(t)
 	cases := []struct {
@@ -42,7 +42,7 @@ func TestARealServer(t *testing.T) {
 			truth := p.After[0].Truth
 			truth[1].Result, truth[2].Result = truth[2].Result, truth[1].Result
 		}, Counts{WrongMerges: 2, AsNew: 2}},
-		{"a problem that is said to be gone", func(p *Plan) { p.After[0].Truth[1] = Truth{Fate: Gone} }, Counts{WrongMerges: 1}},
+		{"a problem that is said to be gone", func(p *Plan) { p.After[0].Truth[1] = Truth{State: Gone} }, Counts{WrongMerges: 1}},
 		{"a problem that the report leaves out", func(p *Plan) {
 			p.After[0].lose(func(i int) bool { return i == 1 })
 		}, Counts{WrongCloses: 1}},
@@ -69,7 +69,7 @@ func TestARealServer(t *testing.T) {
 	}
 }
 
-// A decision that somebody changes in the middle is not kept.
+// TestALostDecisionIsCounted: a decision that somebody changes meanwhile is not kept.
 func TestALostDecisionIsCounted(t *testing.T) {
 	server := realServer(t)
 	plan := planOf(t, mall(), "same again", 1)

@@ -13,30 +13,30 @@ import (
 	"strings"
 )
 
-// gosecVersion is the pinned gosec; staticcheck's version is that of go.mod, where it is a tool.
+// gosecVersion is the pinned version of gosec. The version of staticcheck comes from go.mod, where it is a tool.
 const gosecVersion = "v2.22.4"
 
-// errBroken says that an edit made code that does not compile.
+// errBroken means that an edit produced code that does not compile.
 var errBroken = errors.New("the edited code does not compile")
 
-// Scanners runs real scanners, and remembers below a cache directory what they said of which code.
+// Scanners runs real scanners, and caches their reports by code in a directory.
 type Scanners struct {
 	cache string
-	// programs are the tools that are installed, by name.
+	// programs has the installed tools, by name.
 	programs map[string]program
-	// runs is how often a scanner was run, not remembered.
+	// runs counts scanner runs that were not cached.
 	runs int
 }
 
-// NewScanners uses a cache directory, which is made if need be.
+// NewScanners uses a cache directory, and creates it if necessary.
 func NewScanners(cache string) (*Scanners, error) {
 	return &Scanners{cache: cache, programs: map[string]program{}}, os.MkdirAll(filepath.Join(cache, "reports"), 0o700)
 }
 
-// Runs is how often a scanner was run since the start.
+// Runs returns the number of scanner runs since the start.
 func (s *Scanners) Runs() int { return s.runs }
 
-// Module fetches a Go module with the go command and returns where its code is.
+// Module fetches a Go module with the go command and returns its directory.
 func (s *Scanners) Module(ctx context.Context, module, version string) (string, error) {
 	out, err := s.goCommand(ctx, s.cache, "mod", "download", "-json", module+"@"+version)
 	if err != nil {
@@ -52,12 +52,12 @@ func (s *Scanners) Module(ctx context.Context, module, version string) (string, 
 	return answer.Dir, nil
 }
 
-// goCommand runs the go command outside of every module.
+// goCommand runs the go command outside of any module.
 func (s *Scanners) goCommand(ctx context.Context, dir string, arguments ...string) ([]byte, error) {
 	return command(ctx, dir, []string{"GOFLAGS=", "GOWORK=off"}, "go", arguments...)
 }
 
-// command returns what a program prints; in an error, what it complained of.
+// command returns the output of a program; an error contains its stderr.
 func command(ctx context.Context, dir string, env []string, name string, arguments ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, arguments...)
 	cmd.Dir = dir
@@ -78,7 +78,7 @@ func command(ctx context.Context, dir string, env []string, name string, argumen
 // program is an installed tool.
 type program struct{ path, version string }
 
-// program installs a tool the first time.
+// program installs a tool at its first use.
 func (s *Scanners) program(ctx context.Context, tool Tool) (p program, err error) {
 	if p, done := s.programs[tool.name]; done {
 		return p, nil
@@ -98,18 +98,18 @@ type Tool struct {
 	name string
 	// install puts the program into a directory and returns its path.
 	install func(ctx context.Context, s *Scanners) (program string, err error)
-	// version of the program.
+	// version returns the version of the program.
 	version func(ctx context.Context, program string) (string, error)
-	// run prints SARIF of the code in dir.
+	// run writes the SARIF report about the code in dir.
 	run func(ctx context.Context, program, dir string) ([]byte, error)
 }
 
-// Staticcheck is the version of go.mod.
+// Staticcheck has the version in go.mod.
 var Staticcheck = Tool{
 	name: "staticcheck",
 	install: func(ctx context.Context, s *Scanners) (string, error) {
 		program := filepath.Join(s.cache, "staticcheck")
-		// In the current directory, which is in our module, whose go.mod says which version.
+		// Runs in the current directory, inside our module: its go.mod has the version.
 		_, err := command(ctx, "", nil, "go", "build", "-o", program, "honnef.co/go/tools/cmd/staticcheck")
 		return program, err
 	},
@@ -130,7 +130,7 @@ var Staticcheck = Tool{
 	},
 }
 
-// Gosec is the version gosecVersion.
+// Gosec has the version gosecVersion.
 var Gosec = Tool{
 	name: "gosec",
 	install: func(ctx context.Context, s *Scanners) (string, error) {
@@ -144,7 +144,7 @@ var Gosec = Tool{
 	},
 	version: func(context.Context, string) (string, error) { return gosecVersion, nil },
 	run: func(ctx context.Context, program, dir string) ([]byte, error) {
-		// gosec passes over packages that do not compile.
+		// gosec skips packages that do not compile.
 		if _, err := command(ctx, dir, []string{"GOWORK=off"}, "go", "build", "./..."); err != nil {
 			return nil, fmt.Errorf("%w: %w", errBroken, err)
 		}
@@ -154,7 +154,7 @@ var Gosec = Tool{
 
 var unsafeName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// Scan runs a scanner over a tree, unless it has before.
+// Scan runs a scanner on a tree, or returns the cached report.
 func (s *Scanners) Scan(ctx context.Context, tool Tool, tree *Tree) (_ *Report, err error) {
 	installed, err := s.program(ctx, tool)
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *Scanners) Scan(ctx context.Context, tool Tool, tree *Tree) (_ *Report, 
 	return ParseReport(content, "")
 }
 
-// remember writes a file whole or not at all.
+// remember writes a file atomically.
 func remember(name string, content []byte) error {
 	half := name + ".part"
 	if err := os.WriteFile(half, content, 0o600); err != nil {
@@ -189,7 +189,7 @@ func (s *Scanners) fresh(ctx context.Context, tool Tool, program string, tree *T
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	// Some tools make paths relative by what the system calls the directory.
+	// Some tools make paths relative to the resolved name of the directory.
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return nil, err
 	}

@@ -11,14 +11,14 @@ import (
 	"strconv"
 )
 
-// Server is a running Palisade, spoken to over HTTP.
+// Server is a running Palisade, called over HTTP.
 type Server struct {
-	// Base is its URL without a slash at the end.
+	// Base is its URL without a trailing slash.
 	Base, Token, Deployment string
 	HTTP                    *http.Client
 }
 
-// call sends a request and reads the answer into into, unless that is nil. Any status but 200 is an error.
+// call sends a request and decodes the response into into, unless that is nil. Any status other than 200 is an error.
 func (s *Server) call(ctx context.Context, method, path string, body []byte, into any) error {
 	request, err := http.NewRequestWithContext(ctx, method, s.Base+path, bytes.NewReader(body))
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Server) call(ctx context.Context, method, path string, body []byte, int
 
 func (s *Server) deployment() string { return "/api/v1/deployments/" + url.PathEscape(s.Deployment) }
 
-// Upload sends a SARIF report of the main branch.
+// Upload uploads a SARIF report of the main branch.
 func (s *Server) Upload(ctx context.Context, project string, report *Report) error {
 	content, err := report.SARIF()
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Server) Upload(ctx context.Context, project string, report *Report) err
 	return s.call(ctx, http.MethodPost, s.deployment()+"/reports?"+query.Encode(), content, nil)
 }
 
-// List returns all findings of a project but the removed ones.
+// List returns all findings of a project, except removed ones.
 func (s *Server) List(ctx context.Context, project string) ([]Finding, error) {
 	const size = 3000
 	var list []Finding

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 )
 
-// recorded are reports that scanners made elsewhere, of known code.
+// recorded are prerecorded reports about known code.
 var recorded = []struct{ name, file, module, version string }{
 	{"gosec, pocketbase", "gosec.sarif", "github.com/pocketbase/pocketbase", "v0.22.8"},
 	{"staticcheck, grpc-gateway", "staticcheck.sarif", "github.com/grpc-ecosystem/grpc-gateway", "v1.16.0"},
 }
 
-// live are modules that a scanner is run over, before each edit and after it.
+// live are modules that a scanner scans before and after each edit.
 var live = []struct {
 	name            string
 	tool            Tool
@@ -23,10 +23,10 @@ var live = []struct {
 	{"gosec, websocket", Gosec, "github.com/gorilla/websocket", "v1.5.3"},
 }
 
-// eslintRoot is where the recorded ESLint report was made.
+// eslintRoot is the directory in the recorded ESLint report.
 const eslintRoot = "file:///builds/ci/npm/jsproj/"
 
-// Sources fetches the code and the reports. Recorded reports lie in the directory reports.
+// Sources fetches the code and the reports. Recorded reports are in the directory reports.
 func Sources(ctx context.Context, scanners *Scanners, reports string) ([]*Source, error) {
 	var list []*Source
 	for _, r := range recorded {
@@ -76,13 +76,13 @@ func moduleTree(ctx context.Context, scanners *Scanners, module, version string)
 	return LoadModule(dir, module)
 }
 
-// unknownSource is the ESLint report: it quotes no code, so that the places alone tell what ESLint says after an edit.
+// unknownSource is the ESLint report: it quotes no code, so the locations alone determine the report after an edit.
 func unknownSource(file string) (*Source, error) {
 	report, err := LoadReport(file, eslintRoot)
 	if err != nil {
 		return nil, err
 	}
-	// It says that it failed, because of a mistake in its configuration, and a failed run closes nothing.
+	// The report says that the run failed, because of a configuration error, and a failed run closes nothing.
 	report.run["invocations"] = []any{object{"executionSuccessful": true}}
 	lines := map[string]int{}
 	for _, result := range report.Results {
@@ -104,9 +104,9 @@ func liveSource(ctx context.Context, scanners *Scanners, tool Tool, name, module
 	return &Source{Name: name, Tree: tree, Report: report, Scan: scan}, nil
 }
 
-// streamed is a source whose results go through the scanner protocol.
+// streamed is a source with results from the scanner protocol.
 func streamed(s *Source) *Source {
-	twin := *s
-	twin.Name, twin.Protocol = "protocol: "+s.Name, true
-	return &twin
+	variant := *s
+	variant.Name, variant.Protocol = "protocol: "+s.Name, true
+	return &variant
 }

@@ -7,12 +7,12 @@ import (
 	"text/tabwriter"
 )
 
-// barMerges is how many findings may stand for another problem than before, in per mille of all. Where there are fewer
-// than a thousand, it is that many.
+// barMerges limits the findings matched to a different problem, in per mille of all. With fewer than a thousand
+// findings, it is an absolute number.
 const barMerges = 1
 
-// WriteTable prints the outcomes and, after each edit's, their sum, as Markdown with aligned columns. It reports
-// whether every bar holds.
+// WriteTable prints the outcomes and a sum per edit, as Markdown with aligned columns. It reports whether all limits
+// hold.
 func WriteTable(w io.Writer, outcomes []Outcome) (ok bool, err error) {
 	table := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
 	line := func(cells ...string) {
@@ -42,7 +42,7 @@ func sum(outcomes []Outcome, edit Edit) Outcome {
 	return total
 }
 
-// row prints an outcome and reports whether its bars hold.
+// row prints an outcome and reports whether its limits hold.
 func row(line func(...string), o Outcome) bool {
 	how := "carried"
 	if o.Scanned {
@@ -70,7 +70,7 @@ func row(line func(...string), o Outcome) bool {
 	return len(missed) == 0
 }
 
-// Missed names the bars that do not hold.
+// Missed returns the limits that do not hold.
 func (o Outcome) Missed() []string {
 	var missed []string
 	c := o.Counts

@@ -17,33 +17,33 @@ import (
 type Tree struct {
 	// Module is the path of the Go module; empty for other code.
 	Module string
-	// Files are those whose lines are followed, by their slash-separated path.
+	// Files are the tracked files, by slash-separated path.
 	Files map[string][]Line
-	// Other are the files that are only carried along: go.mod, test data, assets.
+	// Other are the files that are only copied: go.mod, test data, assets.
 	Other map[string][]byte
 }
 
-// Line is a line of code, without its line feed.
+// Line is a line of code, without its newline.
 type Line struct {
 	Text string
-	// From is where the line was in the tree before the edit; zero for a line that the edit made.
+	// From is the position of the line in the tree before the edit; zero for a new line.
 	From Place
-	// Copy is true for a second copy of a line: From says of which.
+	// Copy is true for a second copy of the line in From.
 	Copy bool
-	// shifts are the changes within the line, one after the other.
+	// shifts are the changes inside the line, in order.
 	shifts []shift
 }
 
-// Place is a line of a file; lines count from 1.
+// Place is a line in a file; lines count from 1.
 type Place struct {
 	File string
 	Line int
 }
 
-// shift moves all columns behind at (1-based, in bytes) by delta.
+// shift moves all columns after at (1-based, in bytes) by delta.
 type shift struct{ at, delta int }
 
-// column is where a column of the line before the edit is now.
+// column returns the present column for a column before the edit.
 func (l Line) column(before int) int {
 	for _, s := range l.shifts {
 		if before >= s.at {
@@ -87,8 +87,8 @@ func splitLines(file, text string) []Line {
 	return lines
 }
 
-// UnknownCode is a tree of which only the paths are known and how long the files are at least: enough to carry along
-// the results of a scanner that quotes no code.
+// UnknownCode is a tree with only the paths and the minimum lengths of files: enough to carry the results of a scanner
+// that quotes no code.
 func UnknownCode(lines map[string]int) *Tree {
 	t := &Tree{Files: map[string][]Line{}, Other: map[string][]byte{}}
 	for file, n := range lines {
@@ -101,7 +101,7 @@ func UnknownCode(lines map[string]int) *Tree {
 	return t
 }
 
-// Clone copies the tree as deep as edits change it.
+// Clone copies the tree as deeply as edits change it.
 func (t *Tree) Clone() *Tree {
 	c := &Tree{Module: t.Module, Files: make(map[string][]Line, len(t.Files)), Other: maps.Clone(t.Other)}
 	for file, lines := range t.Files {
@@ -110,10 +110,10 @@ func (t *Tree) Clone() *Tree {
 	return c
 }
 
-// Paths are the followed files, sorted.
+// Paths returns the tracked files, sorted.
 func (t *Tree) Paths() []string { return slices.Sorted(maps.Keys(t.Files)) }
 
-// Text is a followed file as one string.
+// Text returns a tracked file as one string.
 func (t *Tree) Text(file string) string { return joinLines(t.Files[file]) }
 
 func joinLines(lines []Line) string {
@@ -124,11 +124,11 @@ func joinLines(lines []Line) string {
 	return strings.Join(texts, "\n")
 }
 
-// Digest is the same for equal files under equal paths.
+// Digest is equal for equal files under equal paths.
 func (t *Tree) Digest() string {
 	hash := sha256.New()
 	add := func(text string) {
-		_ = binary.Write(hash, binary.LittleEndian, int64(len(text))) // a hash takes everything
+		_ = binary.Write(hash, binary.LittleEndian, int64(len(text))) // a hash never fails
 		_, _ = hash.Write([]byte(text))
 	}
 	for _, file := range t.Paths() {
@@ -142,7 +142,7 @@ func (t *Tree) Digest() string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// Write makes the files below dir.
+// Write writes the files below dir.
 func (t *Tree) Write(dir string) error {
 	write := func(file string, content []byte) error {
 		name := filepath.Join(dir, filepath.FromSlash(file))
@@ -164,46 +164,46 @@ func (t *Tree) Write(dir string) error {
 	return nil
 }
 
-// Sight is where an old line is now.
-type Sight struct {
+// Position is the present position of an old line.
+type Position struct {
 	Place
 	Text string
 	line Line
 }
 
-// LineMap tells where the lines of the tree before an edit are now.
+// LineMap maps lines of the tree before an edit to their present positions.
 type LineMap struct {
-	now    map[Place]Sight
-	copies map[Place][]Sight
+	now    map[Place]Position
+	copies map[Place][]Position
 }
 
-// NewLineMap reads the map off an edited tree. It is an error for a line to be in two places unless one is a copy: the
-// edit that did so would not know the truth.
+// NewLineMap computes the map of an edited tree. A line in two places is an error unless one is a copy: such an edit
+// has no defined truth.
 func NewLineMap(edited *Tree) (*LineMap, error) {
-	m := &LineMap{now: map[Place]Sight{}, copies: map[Place][]Sight{}}
+	m := &LineMap{now: map[Place]Position{}, copies: map[Place][]Position{}}
 	for _, file := range edited.Paths() {
 		for i, line := range edited.Files[file] {
-			sight := Sight{Place: Place{file, i + 1}, Text: line.Text, line: line}
+			position := Position{Place: Place{file, i + 1}, Text: line.Text, line: line}
 			switch {
 			case line.From == Place{}:
 			case line.Copy:
-				m.copies[line.From] = append(m.copies[line.From], sight)
+				m.copies[line.From] = append(m.copies[line.From], position)
 			default:
-				if twin, double := m.now[line.From]; double {
-					return nil, fmt.Errorf("line %s:%d is both at %s:%d and at %s:%d", line.From.File, line.From.Line, twin.File, twin.Line, file, i+1)
+				if duplicate, double := m.now[line.From]; double {
+					return nil, fmt.Errorf("line %s:%d is both at %s:%d and at %s:%d", line.From.File, line.From.Line, duplicate.File, duplicate.Line, file, i+1)
 				}
-				m.now[line.From] = sight
+				m.now[line.From] = position
 			}
 		}
 	}
 	return m, nil
 }
 
-// Now is where an old line is; false: it is gone.
-func (m *LineMap) Now(before Place) (Sight, bool) {
-	sight, there := m.now[before]
-	return sight, there
+// Now returns the position of an old line; false: it is gone.
+func (m *LineMap) Now(before Place) (Position, bool) {
+	position, there := m.now[before]
+	return position, there
 }
 
-// Copies are the copies of an old line.
-func (m *LineMap) Copies(of Place) []Sight { return m.copies[of] }
+// Copies returns the copies of an old line.
+func (m *LineMap) Copies(of Place) []Position { return m.copies[of] }

@@ -7,52 +7,52 @@ import (
 	"strings"
 )
 
-// Fate is what became of a problem.
-type Fate int
+// State is the outcome of a problem.
+type State int
 
-// Fates.
+// Values of State.
 const (
-	// Gone: the code is not there any more, or the scanner, run on it, does not call it a problem any more.
-	Gone Fate = iota
+	// Gone: the code no longer exists, or the scanner no longer reports it.
+	Gone State = iota
 	// Here: the new report has it.
 	Here
-	// Unseen: it is in the code, but the new report cannot say so.
+	// Unseen: the problem is in the code, but the new report does not cover it.
 	Unseen
 )
 
-// Truth is what became of a result of the report before an edit.
+// Truth is the outcome of a result in the report before an edit.
 type Truth struct {
-	Fate Fate
+	State State
 	// Result is the index of its result in the new report; only with Here.
 	Result int
-	// Twins are results that could as well be its own: of a line that now stands there twice, one right below the other,
-	// nobody can say which was the first.
-	Twins []int
-	// Touched is true if the edit changed anything that the scanner says of it: place, code quoted, rule, words.
+	// Ambiguous are results that could equally be its own: if a line is duplicated directly below itself, nobody can say
+	// which copy is the original.
+	Ambiguous []int
+	// Touched is true if the edit changed anything in the scanner's result: location, quoted code, rule, message.
 	Touched bool
 }
 
-// carried is the report that the scanner would make of the edited code, from the old one and the map of the lines. The
-// order stays; copies come behind what they are copies of.
+// carried returns the report that the scanner would write about the edited code, computed from the old report and the
+// line map. The order is kept; copies follow their originals.
 func carried(before *Report, old, edited *Tree, lines *LineMap, words []word) *Report {
 	var results []Result
 	for i, result := range before.Results {
-		if sight, there := lines.Now(result.Place); there {
-			now := carry(result, old, edited, lines, words, sight)
+		if position, there := lines.Now(result.Place); there {
+			now := carry(result, old, edited, lines, words, position)
 			now.origin = i + 1
 			results = append(results, now)
 		}
-		for _, twin := range lines.Copies(result.Place) {
-			now := carry(result, old, edited, lines, words, twin)
-			now.origin, now.twin = 0, i+1
+		for _, duplicate := range lines.Copies(result.Place) {
+			now := carry(result, old, edited, lines, words, duplicate)
+			now.origin, now.copyOf = 0, i+1
 			results = append(results, now)
 		}
 	}
 	return before.with(results)
 }
 
-// carry moves one result to where its line is now.
-func carry(r Result, old, edited *Tree, lines *LineMap, words []word, to Sight) Result {
+// carry moves one result to the present position of its line.
+func carry(r Result, old, edited *Tree, lines *LineMap, words []word, to Position) Result {
 	before := r
 	r.Place = to.Place
 	if r.Column > 0 {
@@ -74,7 +74,7 @@ func carry(r Result, old, edited *Tree, lines *LineMap, words []word, to Sight) 
 			r.Snippet = replaceWord(r.Snippet, w.old, w.now)
 		}
 	}
-	// A tool that quotes exactly the line quotes what the line is now.
+	// A tool that quotes exactly the line quotes its present text.
 	if before.Snippet != "" && old.quoted(before.Place) == strings.TrimSpace(before.Snippet) {
 		r.Snippet = strings.TrimSpace(edited.Files[to.File][to.Line-1].Text)
 	}
@@ -88,40 +88,39 @@ func (t *Tree) quoted(p Place) string {
 	return ""
 }
 
-// replaceWord replaces an identifier where it stands alone.
+// replaceWord replaces an identifier where it is a whole word.
 func replaceWord(text, old, now string) string {
 	return regexp.MustCompile(`\b`+regexp.QuoteMeta(old)+`\b`).ReplaceAllLiteralString(text, now)
 }
 
-// follow reads the truth off a report whose results know where they come from.
+// follow derives the truth from a report with the origins of its results.
 func follow(before, after *Report) []Truth {
 	truth := make([]Truth, len(before.Results))
 	for i := range truth {
-		truth[i] = Truth{Fate: Gone, Touched: true}
+		truth[i] = Truth{State: Gone, Touched: true}
 	}
 	for i, result := range after.Results {
 		if result.origin > 0 {
 			old := before.Results[result.origin-1]
-			truth[result.origin-1] = Truth{Fate: Here, Result: i, Touched: differ(old, result)}
+			truth[result.origin-1] = Truth{State: Here, Result: i, Touched: differ(old, result)}
 		}
 	}
 	for i, result := range after.Results {
-		if result.twin > 0 {
-			truth[result.twin-1].copied(i)
+		if result.copyOf > 0 {
+			truth[result.copyOf-1].copied(i)
 		}
 	}
 	return truth
 }
 
-// copied notes a result of a copy.
+// copied records a result of a copy.
 func (t *Truth) copied(result int) {
-	t.Twins, t.Touched = append(t.Twins, result), true
+	t.Ambiguous, t.Touched = append(t.Ambiguous, result), true
 }
 
-// judge finds each old result in the report that a scanner made of the edited code: by its rule, on the line where its
-// line is now, by order where there are several. The scanner may have changed its mind about a line; then there are
-// fewer, and the last ones are gone.
-func judge(before, after *Report, lines *LineMap) []Truth {
+// locate finds each old result in a scanner's report about the edited code: by rule, on the present line, by order if
+// there are several. The scanner may report fewer results for a line than before; the last ones then count as gone.
+func locate(before, after *Report, lines *LineMap) []Truth {
 	type key struct {
 		rule string
 		Place
@@ -134,20 +133,20 @@ func judge(before, after *Report, lines *LineMap) []Truth {
 	was, copies := map[key][]int{}, map[key][]int{}
 	truth := make([]Truth, len(before.Results))
 	for i, result := range before.Results {
-		truth[i] = Truth{Fate: Gone, Touched: true}
-		if sight, there := lines.Now(result.Place); there {
-			k := key{result.Rule, sight.Place}
+		truth[i] = Truth{State: Gone, Touched: true}
+		if position, there := lines.Now(result.Place); there {
+			k := key{result.Rule, position.Place}
 			was[k] = append(was[k], i)
 		}
-		for _, twin := range lines.Copies(result.Place) {
-			k := key{result.Rule, twin.Place}
+		for _, duplicate := range lines.Copies(result.Place) {
+			k := key{result.Rule, duplicate.Place}
 			copies[k] = append(copies[k], i)
 		}
 	}
 	for k, olds := range was {
 		for i, now := range pair(before.Results, after.Results, olds, now[k]) {
 			if now >= 0 {
-				truth[olds[i]] = Truth{Fate: Here, Result: now, Touched: differ(before.Results[olds[i]], after.Results[now])}
+				truth[olds[i]] = Truth{State: Here, Result: now, Touched: differ(before.Results[olds[i]], after.Results[now])}
 			}
 		}
 	}
@@ -161,7 +160,7 @@ func judge(before, after *Report, lines *LineMap) []Truth {
 	return truth
 }
 
-// pair gives each of the old results on a line one of the new: first those that say the same, then in order.
+// pair assigns new results to the old results of a line: first results with equal messages, then in order.
 func pair(before, after []Result, olds, news []int) []int {
 	sorted := func(list []Result, of []int) []int {
 		of = slices.Clone(of)
@@ -196,12 +195,12 @@ func pair(before, after []Result, olds, news []int) []int {
 	return pairs
 }
 
-// differ reports whether anything that identity could hang on changed.
+// differ reports whether anything changed that identity could depend on.
 func differ(a, b Result) bool {
 	return a.Place != b.Place || a.Column != b.Column || a.Rule != b.Rule || a.Message != b.Message || a.Snippet != b.Snippet
 }
 
-// byPlace orders results by where they are.
+// byPlace compares results by location.
 func byPlace(a, b Result) int {
 	return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 }

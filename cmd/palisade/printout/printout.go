@@ -1,5 +1,5 @@
-// Package printout writes text that others chose (rule ids, paths, messages) so that neither a terminal nor a
-// spreadsheet obeys it. It is the only place of the program that makes CSV files and tables.
+// Package printout escapes foreign text (rule ids, paths, messages) for terminals and spreadsheets. It is the only
+// package that writes CSV files and tables.
 package printout
 
 import (
@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text makes what does not print visible: control characters could rewrite the terminal or break a table, and
-// characters that turn the direction could hide text.
+// Text makes non-printing characters visible. Control characters could rewrite the terminal or break a table, and
+// bidirectional controls could hide text.
 func Text(text string) string { return visible(text, "") }
 
 func visible(text, keep string) string {
@@ -29,8 +29,8 @@ func visible(text, keep string) string {
 	return b.String()
 }
 
-// Cell is Text that no spreadsheet takes for a formula: a cell that starts like one is one, quoted or not. The
-// apostrophe is OWASP's advice ("CSV Injection"). Spaces in front do not count for some programs.
+// Cell is Text for spreadsheets: no program takes the result for a formula. A cell that starts like a formula is one,
+// quoted or not, and some programs ignore leading spaces. The apostrophe is OWASP's advice ("CSV Injection").
 func Cell(text string) string {
 	shown := Text(text)
 	first, _ := utf8.DecodeRuneInString(strings.TrimLeftFunc(text, func(r rune) bool { return r == ' ' || r == '\u00a0' }))
@@ -49,7 +49,7 @@ type CSV struct {
 // NewCSV writes to w.
 func NewCSV(w io.Writer) *CSV { return &CSV{out: csv.NewWriter(w)} }
 
-// Row writes cells; each is made safe. After the first error it does nothing.
+// Row writes cells, each escaped. After the first error it does nothing.
 func (c *CSV) Row(cells ...string) error {
 	safe := make([]string, len(cells))
 	for i, cell := range cells {
@@ -61,7 +61,7 @@ func (c *CSV) Row(cells ...string) error {
 	return c.err
 }
 
-// End writes what is left, and returns the first error.
+// End flushes, and returns the first error.
 func (c *CSV) End() error {
 	if c.out.Flush(); c.err == nil {
 		c.err = c.out.Error()
@@ -69,14 +69,14 @@ func (c *CSV) End() error {
 	return c.err
 }
 
-// Table aligns columns; a tab ends a cell, and a newline a row. Whatever else does not print is made visible, but for
-// the colours that the program sets itself.
+// Table aligns columns; a tab ends a cell, and a newline ends a row. Other non-printing characters are made visible,
+// except the program's own colours.
 type Table struct{ out *tabwriter.Writer }
 
 // NewTable writes to w.
 func NewTable(w io.Writer) *Table { return &Table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
 
-// colour is a sequence that sets a colour and nothing else.
+// colour matches a sequence that only sets a colour.
 var colour = regexp.MustCompile("\x1b\\[(0|3[0-9])m")
 
 // Write implements io.Writer. A cell must be in one call.

@@ -40,7 +40,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestOnlyWriter: nothing else that is delivered makes CSV or tables. The load program prints its own numbers only.
+// TestOnlyWriter: no other product code writes CSV files or tables. The load program prints only its own numbers.
 func TestOnlyWriter(t *testing.T) {
 	t.Parallel()
 	root := os.DirFS("../../..")

@@ -1,8 +1,8 @@
-// Package annotations reads the options of proto/palisade/options/v1/options.proto from descriptors on
-// behalf of our protoc plugins.
+// Package annotations reads the options of proto/palisade/options/v1/options.proto from descriptors, for our protoc
+// plugins.
 //
-// It works on the descriptors of the request rather than on the Go types that are generated from
-// options.proto: a plugin that imported generated code could not be built to repair generated code.
+// It reads the descriptors of the request instead of Go types generated from options.proto: a plugin that imports
+// generated code could not be built to repair generated code.
 package annotations
 
 import (
@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// The full names of our options.
+// Full names of our options.
 const (
 	optionRule      = "palisade.options.v1.rule"
 	optionJSON      = "palisade.options.v1.json"
@@ -24,10 +24,10 @@ const (
 	optionVariantBy = "palisade.options.v1.variant_by"
 )
 
-// Unset says what to write for a field that is not set; the words are those of the proto enum.
+// Unset is what to write for a field that is not set; the words are the proto enum's.
 type Unset string
 
-// The values of Unset.
+// Values of Unset.
 const (
 	UnsetDefault Unset = "UNSET_UNSPECIFIED"
 	UnsetOmit    Unset = "UNSET_OMIT"
@@ -40,7 +40,7 @@ type Form struct {
 	Number   bool
 	Unset    Unset
 	Variants []string
-	// Raw says that bytes hold JSON text, which is written as it is.
+	// Raw marks bytes that contain JSON text, which is written unchanged.
 	Raw bool
 }
 
@@ -50,9 +50,9 @@ type Rule struct {
 	Schemes     []string
 	Maturity    string
 	SuccessCode int
-	// UploadPath is the path of the POST whose raw body a client-streaming RPC takes; empty for all others.
+	// UploadPath is the path of the POST with the raw body of a client-streaming RPC; empty for other RPCs.
 	UploadPath string
-	// Scanner says that the RPC belongs to the protocol of scanners, whose errors have another body.
+	// Scanner marks RPCs of the scanner protocol. Their errors have a different body.
 	Scanner bool
 }
 
@@ -61,8 +61,8 @@ type Reader struct {
 	types *dynamicpb.Types
 }
 
-// NewReader makes a Reader for the files of one plugin request; it fails when they do not form a complete
-// set. Files that do not import options.proto are fine: nothing in them has our options.
+// NewReader returns a Reader for the files of one plugin request. It fails if the set is incomplete. Files that do not
+// import options.proto are allowed: they have none of our options.
 func NewReader(files []*descriptorpb.FileDescriptorProto) (*Reader, error) {
 	registry, err := protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: files})
 	if err != nil {
@@ -71,7 +71,7 @@ func NewReader(files []*descriptorpb.FileDescriptorProto) (*Reader, error) {
 	return &Reader{types: dynamicpb.NewTypes(registry)}, nil
 }
 
-// Form gives the JSON form of a field; a field without the option has the form with UnsetDefault.
+// Form returns the JSON form of a field; without the option, the form with UnsetDefault.
 func (r *Reader) Form(field protoreflect.FieldDescriptor) (Form, error) {
 	value, err := r.option(field, optionJSON)
 	if err != nil || !value.IsValid() {
@@ -95,7 +95,7 @@ func (r *Reader) Secret(field protoreflect.FieldDescriptor) (bool, error) {
 	return value.Bool(), nil
 }
 
-// Header gives the request header that fills a field of an upload; empty for a field of the query.
+// Header returns the request header that fills a field of an upload; empty for a query field.
 func (r *Reader) Header(field protoreflect.FieldDescriptor) (string, error) {
 	value, err := r.option(field, optionHeader)
 	if err != nil || !value.IsValid() {
@@ -104,7 +104,7 @@ func (r *Reader) Header(field protoreflect.FieldDescriptor) (string, error) {
 	return value.String(), nil
 }
 
-// VariantBy gives the field that says which variant a message is, or nil when the message has no variants.
+// VariantBy returns the field that holds the variant of a message, or nil if the message has no variants.
 func (r *Reader) VariantBy(message protoreflect.MessageDescriptor) (protoreflect.FieldDescriptor, error) {
 	value, err := r.option(message, optionVariantBy)
 	if err != nil || !value.IsValid() || value.String() == "" {
@@ -118,7 +118,7 @@ func (r *Reader) VariantBy(message protoreflect.MessageDescriptor) (protoreflect
 	return field, nil
 }
 
-// Rule gives the access rule of an RPC, and false when it has none.
+// Rule returns the access rule of an RPC, and false if it has none.
 func (r *Reader) Rule(method protoreflect.MethodDescriptor) (Rule, bool, error) {
 	value, err := r.option(method, optionRule)
 	if err != nil || !value.IsValid() {
@@ -140,11 +140,11 @@ func (r *Reader) Rule(method protoreflect.MethodDescriptor) (Rule, bool, error) 
 	return rule, true, nil
 }
 
-// option gives the value of one of our options, invalid when it is not set.
+// option returns the value of one of our options; invalid if it is not set.
 func (r *Reader) option(d protoreflect.Descriptor, name protoreflect.FullName) (protoreflect.Value, error) {
 	extension, err := r.types.FindExtensionByName(name)
 	if err != nil {
-		return protoreflect.Value{}, nil //nolint:nilerr // The files know nothing of our options.
+		return protoreflect.Value{}, nil //nolint:nilerr // None of the files imports our options.
 	}
 	encoded, err := proto.Marshal(d.Options())
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// CloseObject ends an object whose members were appended to b from start on, each with a comma in front: the
-// first comma becomes the brace. So no member needs to know whether another came before it.
+// CloseObject ends an object. Its members were appended to b from start on, each with a leading comma; the first comma
+// becomes the brace. So no member needs to know whether it is the first.
 func CloseObject(b []byte, start int) []byte {
 	if len(b) == start {
 		return append(b, "{}"...)
@@ -25,11 +25,11 @@ func closeArray(b []byte, start int) []byte {
 	return append(b, ']')
 }
 
-// sample is from how many items of a long list the size of the others is estimated.
+// sample is the number of items after which the size of a long list is estimated.
 const sample = 32
 
-// List appends an array of the items, each written by item. A nil list is [], never null. Room for a long one is made
-// at once: growing to a page of a few megabytes bit by bit would copy it again and again.
+// List appends an array of the items, each written by item. A nil list is [], never null. Memory for a long list is
+// allocated at once: growing step by step to a few megabytes would copy them repeatedly.
 func List[T any](b []byte, items []T, item func([]byte, T) []byte) []byte {
 	start := len(b)
 	for i, v := range items {
@@ -41,7 +41,7 @@ func List[T any](b []byte, items []T, item func([]byte, T) []byte) []byte {
 	return closeArray(b, start)
 }
 
-// StringMap appends an object of the entries in the order of their keys.
+// StringMap appends an object of the entries, sorted by key.
 func StringMap[V any](b []byte, entries map[string]V, value func([]byte, V) []byte) []byte {
 	start := len(b)
 	for _, k := range slices.Sorted(maps.Keys(entries)) {
@@ -51,7 +51,7 @@ func StringMap[V any](b []byte, entries map[string]V, value func([]byte, V) []by
 	return CloseObject(b, start)
 }
 
-// IntMap appends an object of the entries in the numeric order of their keys.
+// IntMap appends an object of the entries, sorted by numeric key.
 func IntMap[K int32 | int64 | uint32 | uint64, V any](
 	b []byte, entries map[K]V, value func([]byte, V) []byte,
 ) []byte {

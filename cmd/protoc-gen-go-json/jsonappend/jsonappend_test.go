@@ -32,7 +32,7 @@ func FuzzString(f *testing.F) {
 		if err := json.Unmarshal(got, &back); err != nil {
 			t.Fatalf("%q: %q: %v", s, got, err)
 		}
-		// Ranging over a string gives U+FFFD for each invalid byte, the same rule.
+		// Ranging over a string replaces each invalid byte by U+FFFD: the same rule.
 		if want := string([]rune(s)); back != want {
 			t.Fatalf("%q: read back as %q, want %q", s, back, want)
 		}

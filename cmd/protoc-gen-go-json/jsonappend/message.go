@@ -10,19 +10,18 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Appender is what a message with a generated codec implements.
+// Appender is implemented by messages with a generated codec.
 type Appender interface {
 	proto.Message
 	// AppendJSON appends the message as one JSON object; nil is {}.
 	AppendJSON(b []byte) []byte
 }
 
-// foreign is how messages of other people's packages are written: their protos know none of our options.
+// foreign encodes messages of other packages. Their protos have none of our options.
 var foreign = protojson.MarshalOptions{EmitDefaultValues: true, AllowPartial: true}
 
-// Message appends m: by its generated codec where it has one, by protojson otherwise (slower; only messages
-// of third-party packages, such as google.rpc.Status, take that way). A message that protojson refuses, such
-// as one that holds invalid UTF-8, becomes {}.
+// Message appends m with its generated codec. Messages without one (of third-party packages, such as google.rpc.Status)
+// use protojson, which is slower. A message that protojson rejects, for example for invalid UTF-8, becomes {}.
 func Message(b []byte, m proto.Message) []byte {
 	if own, ok := m.(Appender); ok {
 		return own.AppendJSON(b)
@@ -34,13 +33,12 @@ func Message(b []byte, m proto.Message) []byte {
 	return appendCompact(b, encoded)
 }
 
-// Foreign is Message with the signature that List and the maps want.
+// Foreign is Message with the signature for List and the maps.
 func Foreign[M proto.Message](b []byte, m M) []byte {
 	return Message(b, m)
 }
 
-// appendCompact appends src without the spaces that protojson puts in at random to keep callers from
-// relying on its bytes.
+// appendCompact appends src without the random spaces that protojson inserts to keep callers from relying on its bytes.
 func appendCompact(b, src []byte) []byte {
 	buf := bytes.NewBuffer(b)
 	if err := json.Compact(buf, src); err != nil {
@@ -49,8 +47,8 @@ func appendCompact(b, src []byte) []byte {
 	return buf.Bytes()
 }
 
-// Any appends the packed message with "@type" in front. A type that is not registered, or content that does
-// not parse, leaves only "@type"; an empty Any is {}.
+// Any appends the packed message with "@type" first. An unregistered type, or content that cannot be parsed, leaves
+// only "@type"; an empty Any is {}.
 func Any(b []byte, a *anypb.Any) []byte {
 	if a.GetTypeUrl() == "" {
 		return append(b, "{}"...)

@@ -9,11 +9,11 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// replacement is U+FFFD in UTF-8: what stands for a byte that is not UTF-8.
+// replacement is U+FFFD in UTF-8, which replaces an invalid byte.
 const replacement = "\uFFFD"
 
 // String appends s as a JSON string. It escapes exactly what protojson escapes (quote, backslash and control
-// characters; neither HTML characters nor U+2028), and replaces each invalid byte by U+FFFD.
+// characters; not HTML characters and U+2028), and replaces each invalid byte by U+FFFD.
 func String(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0
@@ -45,8 +45,8 @@ func String(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// plainPrefix is a length of s up to which nothing is escaped: most strings of an answer are plain ASCII, and eight
-// bytes at a time are looked at for the cost of one.
+// plainPrefix returns the length of a prefix of s that needs no escaping. Most strings are plain ASCII, so it checks
+// eight bytes at a time.
 func plainPrefix(s string) int {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	i := 0
@@ -54,8 +54,8 @@ func plainPrefix(s string) int {
 		b := s[i : i+8]
 		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
 			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
-		// The high bit of a byte is set where it was set before (not ASCII), where the subtraction of the blank went below
-		// zero (control characters), and where the byte equals a quote or a backslash.
+		// The high bit of a byte is set if it was set before (not ASCII), if subtracting the blank underflowed (control
+		// characters), or if the byte equals a quote or a backslash.
 		if (w|(w-ones*' ')|((w^ones*'"')-ones)|((w^ones*'\\')-ones))&high != 0 {
 			break
 		}
@@ -104,12 +104,12 @@ func Uint32(b []byte, v uint32) []byte {
 	return strconv.AppendUint(b, uint64(v), 10)
 }
 
-// Int64 appends v as a JSON number: the form of a field flagged with JsonForm.number.
+// Int64 appends v as a JSON number: the form of a field with JsonForm.number.
 func Int64(b []byte, v int64) []byte {
 	return strconv.AppendInt(b, v, 10)
 }
 
-// Uint64 appends v as a JSON number: the form of a field flagged with JsonForm.number.
+// Uint64 appends v as a JSON number: the form of a field with JsonForm.number.
 func Uint64(b []byte, v uint64) []byte {
 	return strconv.AppendUint(b, v, 10)
 }

@@ -8,21 +8,21 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// The range that google/protobuf/timestamp.proto gives, in seconds since 1970.
+// Range of google/protobuf/timestamp.proto, in seconds since 1970.
 const (
 	minSeconds = -62135596800 // 0001-01-01T00:00:00Z
 	maxSeconds = 253402300799 // 9999-12-31T23:59:59Z
 )
 
-// The range that google/protobuf/duration.proto gives.
+// Range of google/protobuf/duration.proto.
 const (
 	maxDuration = 315576000000 // seconds
 	maxNanos    = 999999999
 )
 
-// Timestamp appends t as "2026-05-04T10:20:30.123456Z": UTC, always six fraction digits, nanoseconds cut
-// off rather than rounded, so that a time never moves forward. A time outside the years 1 to 9999 becomes
-// the nearest one inside; nil is the Unix epoch, as everywhere in protobuf.
+// Timestamp appends t as "2026-05-04T10:20:30.123456Z": UTC, always six fraction digits. Nanoseconds are truncated, not
+// rounded, so that a time never moves forward. A time outside of the years 1 to 9999 is clamped to that range; nil is
+// the Unix epoch, as everywhere in protobuf.
 func Timestamp(b []byte, t *timestamppb.Timestamp) []byte {
 	seconds, nanos := t.GetSeconds(), t.GetNanos()
 	switch {
@@ -61,9 +61,8 @@ func appendDigits(b []byte, v, width int) []byte {
 	return append(b, digits[:width]...)
 }
 
-// Duration appends d in seconds with 0, 3, 6 or 9 fraction digits, such as "1.500s", as protojson does. A
-// duration out of range becomes the nearest one inside; nanoseconds whose sign contradicts the seconds are
-// dropped.
+// Duration appends d in seconds with 0, 3, 6 or 9 fraction digits, such as "1.500s", like protojson. A duration out of
+// range is clamped. Nanoseconds with a sign that contradicts the seconds are dropped.
 func Duration(b []byte, d *durationpb.Duration) []byte {
 	seconds, nanos := d.GetSeconds(), min(max(d.GetNanos(), -maxNanos), maxNanos)
 	switch {

@@ -14,18 +14,18 @@ func Empty(b []byte, _ *emptypb.Empty) []byte {
 	return append(b, "{}"...)
 }
 
-// Struct appends s as the object that it stands for, keys sorted.
+// Struct appends s as the object that it represents, keys sorted.
 func Struct(b []byte, s *structpb.Struct) []byte {
 	return StringMap(b, s.GetFields(), Value)
 }
 
-// ListValue appends l as the array that it stands for.
+// ListValue appends l as the array that it represents.
 func ListValue(b []byte, l *structpb.ListValue) []byte {
 	return List(b, l.GetValues(), Value)
 }
 
-// Value appends v as the JSON value that it stands for. What JSON cannot say (no kind set, NaN, infinities)
-// is null.
+// Value appends v as the JSON value that it represents. Values that JSON cannot express (no kind set, NaN, infinities)
+// become null.
 func Value(b []byte, v *structpb.Value) []byte {
 	switch kind := v.GetKind().(type) {
 	case *structpb.Value_BoolValue:
@@ -46,7 +46,7 @@ func Value(b []byte, v *structpb.Value) []byte {
 	}
 }
 
-// NullValue appends null, the only value that google.protobuf.NullValue has.
+// NullValue appends null, the only value of google.protobuf.NullValue.
 func NullValue(b []byte, _ structpb.NullValue) []byte {
 	return append(b, "null"...)
 }
@@ -63,7 +63,7 @@ func FieldMask(b []byte, m *fieldmaskpb.FieldMask) []byte {
 	return String(b, string(joined))
 }
 
-// appendCamelCase turns each "_x" into "X", the mapping of protobuf's field names to JSON names.
+// appendCamelCase replaces each "_x" by "X": protobuf's mapping of field names to JSON names.
 func appendCamelCase(b []byte, path string) []byte {
 	upper := false
 	for i := range len(path) {

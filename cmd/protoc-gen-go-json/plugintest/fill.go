@@ -13,17 +13,17 @@ import (
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 )
 
-// RawText is the JSON string that fills raw fields. It is base64, too, so that protojson can read it as bytes.
+// RawText is the JSON string in raw fields. It is also base64, so that protojson can read it as bytes.
 const RawText = "cmF3"
 
 // Filler fills messages with random contents.
 type Filler struct {
-	// DeclaredEnums keeps enums to what a well-behaved server sends: declared values, and no zero value in lists
-	// and maps. Without it numbers that nobody declared occur as well.
+	// DeclaredEnums restricts enums to what a correct server sends: declared values, and no zero value in lists and
+	// maps. Without it, undeclared numbers occur too.
 	DeclaredEnums bool
 }
 
-// Fill sets random fields of m to random values that protojson accepts; depth bounds the nesting.
+// Fill sets random fields of m to random values that protojson accepts; depth limits the nesting.
 func (f Filler) Fill(t *rapid.T, m protoreflect.Message, depth int) {
 	if fillWellKnown(t, m) {
 		return
@@ -61,7 +61,7 @@ func (f Filler) entries(t *rapid.T, entries protoreflect.Map, fd protoreflect.Fi
 	}
 }
 
-// variantsOf gives all variants that the fields of a message name, and two that none names.
+// variantsOf returns all variants of a message's fields, and two unknown ones.
 func variantsOf(message protoreflect.MessageDescriptor) []string {
 	variants := []string{"", "none of them"}
 	fields := message.Fields()
@@ -107,7 +107,7 @@ func (f Filler) value(
 	}
 }
 
-// enum gives a declared number or, unless DeclaredEnums is set, one that nobody declared.
+// enum returns a declared number or, unless DeclaredEnums is set, an undeclared one.
 func (f Filler) enum(t *rapid.T, fd protoreflect.FieldDescriptor) protoreflect.EnumNumber {
 	if fd.Enum().FullName() == "google.protobuf.NullValue" {
 		return 0
@@ -126,7 +126,7 @@ func (f Filler) enum(t *rapid.T, fd protoreflect.FieldDescriptor) protoreflect.E
 	return rapid.SampledFrom(numbers).Draw(t, "enum")
 }
 
-// fillWellKnown fills the well-known types whose contents have rules; it reports whether m is one.
+// fillWellKnown fills well-known types with restricted contents. It reports whether m is one of them.
 func fillWellKnown(t *rapid.T, m protoreflect.Message) bool {
 	set := func(name protoreflect.Name, v any) {
 		m.Set(m.Descriptor().Fields().ByName(name), protoreflect.ValueOf(v))
@@ -167,7 +167,7 @@ func fillWellKnown(t *rapid.T, m protoreflect.Message) bool {
 	return true
 }
 
-// randomJSON gives a value of the sorts that structpb.NewValue takes.
+// randomJSON returns a value that structpb.NewValue accepts.
 func randomJSON(t *rapid.T, depth int) any {
 	switch rapid.IntRange(0, 3+min(depth, 1)*2).Draw(t, "sort") {
 	case 0:

@@ -1,5 +1,5 @@
-// Package plugintest runs our protoc plugins in memory, for their tests: it compiles protos as buf does and
-// hands the plugin the same request.
+// Package plugintest runs our protoc plugins in memory for tests: it compiles protos like buf and passes the same
+// request to the plugin.
 package plugintest
 
 import (
@@ -21,8 +21,8 @@ import (
 // genPrefix is the go_package_prefix of buf.gen.yaml.
 const genPrefix = "github.com/palisade/palisade/gen/"
 
-// Request compiles files, found below the import paths or in sources (which may be nil), and makes the request
-// that asks a plugin to generate for them. Files of our proto module get the Go package that buf gives them.
+// Request compiles files from the import paths or from sources (which may be nil), and returns the request that asks a
+// plugin to generate them. Files of our proto module get the Go package that buf sets.
 func Request(importPaths []string, sources map[string]string, files ...string) (*pluginpb.CodeGeneratorRequest, error) {
 	resolvers := protocompile.CompositeResolver{
 		&protocompile.SourceResolver{ImportPaths: importPaths},
@@ -52,7 +52,7 @@ func Request(importPaths []string, sources map[string]string, files ...string) (
 	return overTheWire(request)
 }
 
-// appendFile appends a file after the files that it imports.
+// appendFile appends a file after its imports.
 func appendFile(
 	files []*descriptorpb.FileDescriptorProto, seen map[string]bool, file protoreflect.FileDescriptor,
 ) []*descriptorpb.FileDescriptorProto {
@@ -67,8 +67,7 @@ func appendFile(
 	return append(files, protodesc.ToFileDescriptorProto(file))
 }
 
-// overTheWire gives the request the form in which it reaches a plugin: options as the plugin's own types, or
-// as unknown fields.
+// overTheWire converts the request to what a plugin receives: options as the plugin's own types, or as unknown fields.
 func overTheWire(request *pluginpb.CodeGeneratorRequest) (*pluginpb.CodeGeneratorRequest, error) {
 	encoded, err := proto.Marshal(request)
 	if err != nil {
@@ -78,7 +77,7 @@ func overTheWire(request *pluginpb.CodeGeneratorRequest) (*pluginpb.CodeGenerato
 	return decoded, proto.Unmarshal(encoded, decoded)
 }
 
-// Run gives the files that a plugin generates, by name.
+// Run returns the files that a plugin generates, by name.
 func Run(request *pluginpb.CodeGeneratorRequest, generate func(*protogen.Plugin) error) (map[string]string, error) {
 	plugin, err := protogen.Options{}.New(request)
 	if err != nil {

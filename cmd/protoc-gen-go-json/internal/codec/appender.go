@@ -5,7 +5,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// wellKnownAppenders names the function of jsonappend for each well-known type.
+// wellKnownAppenders maps each well-known type to its function in jsonappend.
 var wellKnownAppenders = map[protoreflect.FullName]string{
 	"google.protobuf.Any":         "Any",
 	"google.protobuf.BoolValue":   "BoolValue",
@@ -26,7 +26,7 @@ var wellKnownAppenders = map[protoreflect.FullName]string{
 	"google.protobuf.Value":       "Value",
 }
 
-// scalarAppenders names the function of jsonappend for each scalar kind.
+// scalarAppenders maps each scalar kind to its function in jsonappend.
 var scalarAppenders = map[protoreflect.Kind]string{
 	protoreflect.BoolKind:     "Bool",
 	protoreflect.StringKind:   "String",
@@ -45,7 +45,7 @@ var scalarAppenders = map[protoreflect.Kind]string{
 	protoreflect.DoubleKind:   "Double",
 }
 
-// numberForms gives the unquoted twin of a function that quotes 64-bit integers.
+// numberForms maps a function that quotes 64-bit integers to its unquoted variant.
 var numberForms = map[string]string{
 	"QuotedInt64":       "Int64",
 	"QuotedUint64":      "Uint64",
@@ -53,15 +53,15 @@ var numberForms = map[string]string{
 	"QuotedUInt64Value": "UInt64Value",
 }
 
-// appender is a way to append one value: a function func([]byte, T) []byte, the AppendJSON method of a
-// message, or jsonappend.Enum with the names of an enum.
+// appender appends one value: a function func([]byte, T) []byte, the AppendJSON method of a message, or jsonappend.Enum
+// with the names of an enum.
 type appender struct {
 	ident   string        // the function, qualified; empty for a method
-	goType  func() string // the type of the value, qualified (which imports it: only where it is written); for methods and enums
+	goType  func() string // the qualified type of the value; only called when it is written, because it adds an import; for methods and enums
 	nameMap string        // the map of enum names, qualified; only for enums
 }
 
-// appender chooses how values of one field, list item or map value are written.
+// appender chooses the appender for a field, list item or map value.
 func (g *generator) appender(
 	fd protoreflect.FieldDescriptor, enum *protogen.Enum, message *protogen.Message, number bool,
 ) appender {
@@ -101,7 +101,7 @@ func (g *generator) named(function string, number bool) appender {
 	return appender{ident: g.QualifiedGoIdent(appendPackage.Ident(function))}
 }
 
-// call gives the Go expression that appends value to b.
+// call returns the Go expression that appends value to b.
 func (a appender) call(b, value string) string {
 	switch {
 	case a.ident == "":
@@ -113,7 +113,7 @@ func (a appender) call(b, value string) string {
 	}
 }
 
-// function gives a Go expression of type func([]byte, T) []byte.
+// function returns a Go expression of type func([]byte, T) []byte.
 func (a appender) function() string {
 	if a.goType == nil {
 		return a.ident
@@ -121,7 +121,7 @@ func (a appender) function() string {
 	return "func(b []byte, v " + a.goType() + ") []byte { return " + a.call("b", "v") + " }"
 }
 
-// isNullValue reports whether a field is google.protobuf.NullValue, whose zero value is a value: null.
+// isNullValue reports whether a field is google.protobuf.NullValue. Its zero value is a JSON value: null.
 func isNullValue(fd protoreflect.FieldDescriptor) bool {
 	return fd.Enum() != nil && fd.Enum().FullName() == "google.protobuf.NullValue"
 }

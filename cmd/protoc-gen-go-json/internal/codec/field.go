@@ -26,7 +26,7 @@ func (g *generator) field(f formed) {
 	}
 }
 
-// rawMember writes the JSON text that bytes hold.
+// rawMember writes bytes that contain JSON text.
 func (g *generator) rawMember(f formed) {
 	g.P("if len(x.", f.GoName, ") > 0 {")
 	g.P("b = append(b, ", key(f, ""), "...)")
@@ -34,9 +34,9 @@ func (g *generator) rawMember(f formed) {
 	g.P("}")
 }
 
-// conditional writes a member without presence: always, or only when it is filled.
+// conditional writes a member without presence: always, or only if it is not empty.
 func (g *generator) conditional(f formed, filled string, member func()) {
-	// Enums do not show their zero value; everything else is written even when it is empty.
+	// Enums with the zero value are left out; other values are written even if empty.
 	omit := f.Enum != nil && !f.Desc.IsList()
 	switch f.form.Unset {
 	case annotations.UnsetNull:
@@ -58,7 +58,7 @@ func (g *generator) conditional(f formed, filled string, member func()) {
 	g.P("}")
 }
 
-// presenceMember writes a message, or a scalar that knows whether it was set.
+// presenceMember writes a message, or a scalar with presence.
 func (g *generator) presenceMember(f formed) {
 	g.P("if x.", f.GoName, " != nil {")
 	value := "x." + f.GoName
@@ -69,15 +69,15 @@ func (g *generator) presenceMember(f formed) {
 	g.unset(f)
 }
 
-// oneofMember writes a member of a oneof when that member is the one that is set.
+// oneofMember writes a member of a oneof if it is the one that is set.
 func (g *generator) oneofMember(f formed) {
 	g.P("if v, ok := x.", f.Oneof.GoName, ".(*", f.GoIdent, "); ok && v != nil {")
 	g.setMember(f, "v."+f.GoName)
 	g.unset(f)
 }
 
-// setMember writes a field that is present. An enum that was set to zero counts as not set: JSON shows zero
-// values of enums nowhere but in lists and maps.
+// setMember writes a field that is present. An enum that is set to zero counts as not set: only lists and maps show
+// zero values of enums.
 func (g *generator) setMember(f formed, value string) {
 	if f.Desc.Kind() == protoreflect.EnumKind && !isNullValue(f.Desc) {
 		g.P("if ", filledTest(f.Desc, value), " {")
@@ -92,7 +92,7 @@ func (g *generator) setMember(f formed, value string) {
 	g.member(f, value)
 }
 
-// unset closes the if of a field with presence, with the else that the option asks for.
+// unset closes the if of a field with presence, with an else for the option.
 func (g *generator) unset(f formed) {
 	switch f.form.Unset {
 	case annotations.UnsetNull:
@@ -105,7 +105,7 @@ func (g *generator) unset(f formed) {
 	g.P("}")
 }
 
-// member writes the name and one value, already known to be wanted.
+// member writes the name and the value.
 func (g *generator) member(f formed, value string) {
 	g.P("b = append(b, ", key(f, ""), "...)")
 	a := g.appender(f.Desc, f.Enum, f.Message, f.form.Number)
@@ -134,12 +134,12 @@ func (g *generator) mapMember(f formed) {
 	g.P("b = ", appendPackage.Ident(function), "(b, x.", f.GoName, ", ", a.function(), ")")
 }
 
-// valueField gives the field that describes the values of a map.
+// valueField returns the field that describes the values of a map.
 func valueField(f formed) *protogen.Field {
 	return f.Message.Fields[1]
 }
 
-// filledTest gives the Go condition that a scalar is not the zero value.
+// filledTest returns the Go condition that a scalar is not the zero value.
 func filledTest(fd protoreflect.FieldDescriptor, value string) string {
 	switch fd.Kind() {
 	case protoreflect.BoolKind:

@@ -15,8 +15,8 @@ type formed struct {
 	form annotations.Form
 }
 
-// check refuses options that cannot mean anything where they stand, rather than ignore them: a flag without
-// effect is a contract that is not kept.
+// check rejects options that have no effect on their field, instead of ignoring them: a flag without effect is a broken
+// contract.
 func (f formed) check(variantBy protoreflect.FieldDescriptor) error {
 	name := f.Desc.FullName()
 	if f.form.Number && !holds64Bit(f.Desc) {
@@ -41,7 +41,7 @@ func (f formed) check(variantBy protoreflect.FieldDescriptor) error {
 	return nil
 }
 
-// holds64Bit reports whether number changes anything: 64-bit integers, their wrappers, lists and map values.
+// holds64Bit reports whether the option number has an effect: 64-bit integers, their wrappers, lists and map values.
 func holds64Bit(fd protoreflect.FieldDescriptor) bool {
 	if fd.IsMap() {
 		fd = fd.MapValue()
@@ -58,7 +58,7 @@ func holds64Bit(fd protoreflect.FieldDescriptor) bool {
 	}
 }
 
-// isObject reports whether the field is one message (or map) that JSON shows as an object.
+// isObject reports whether the field is one message (or map) that is a JSON object.
 func isObject(fd protoreflect.FieldDescriptor) bool {
 	if fd.IsMap() {
 		return true

@@ -50,7 +50,7 @@ func generateFile(plugin *protogen.Plugin, reader *annotations.Reader, file *pro
 	return gen.messages(file.Messages)
 }
 
-// rootPackage gives the first word of a proto package: the messages of one root have generated codecs.
+// rootPackage returns the first word of a proto package: messages of the same root have generated codecs.
 func rootPackage(name string) string {
 	root, _, _ := strings.Cut(name, ".")
 	return root
@@ -110,7 +110,7 @@ func (g *generator) message(m *protogen.Message) error {
 	return nil
 }
 
-// fields gives the fields that JSON shows, each with its checked form, and the field that holds the variant.
+// fields returns the fields that JSON shows, each with its validated form, and the field that holds the variant.
 func (g *generator) fields(m *protogen.Message) ([]formed, *protogen.Field, error) {
 	variantDesc, err := g.reader.VariantBy(m.Desc)
 	if err != nil {
@@ -136,7 +136,7 @@ func (g *generator) fields(m *protogen.Message) ([]formed, *protogen.Field, erro
 	return shown, variantBy, nil
 }
 
-// variantField writes a field behind the condition that the value is one of the field's variants.
+// variantField writes a field inside the condition that the value has one of the field's variants.
 func (g *generator) variantField(f formed, variantBy *protogen.Field) {
 	if len(f.form.Variants) == 0 {
 		g.field(f)
@@ -152,7 +152,7 @@ func (g *generator) variantField(f formed, variantBy *protogen.Field) {
 	g.P("}")
 }
 
-// key gives the Go literal of `,"name":` and what follows it, the start of every member.
+// key returns the Go literal of `,"name":` plus the rest: the start of every member.
 func key(f formed, value string) string {
 	text := "," + string(jsonappend.String(nil, f.Desc.JSONName())) + ":" + value
 	if strconv.CanBackquote(text) {

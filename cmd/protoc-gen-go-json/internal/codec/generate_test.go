@@ -8,7 +8,7 @@ import (
 	"github.com/palisade/palisade/cmd/protoc-gen-go-json/plugintest"
 )
 
-// TestGenerateRefuses checks that an option which could not be kept stops the generation and says where.
+// TestGenerateRefuses checks that an invalid option fails the generation with its location.
 func TestGenerateRefuses(t *testing.T) {
 	tests := map[string]struct{ body, want string }{
 		"number on a string": {
@@ -62,7 +62,7 @@ func TestGenerateSkipsFilesWithoutMessages(t *testing.T) {
 	}
 }
 
-// TestGenerateIsReproducible checks that the same request gives the same bytes.
+// TestGenerateIsReproducible checks that equal requests give equal bytes.
 func TestGenerateIsReproducible(t *testing.T) {
 	const body = `message M { string b = 1; map<string, N> a = 2; message N { M m = 1; google.protobuf.Timestamp t = 2; } }`
 	first, err := generate(t, body)

@@ -19,7 +19,7 @@ import (
 	"github.com/palisade/palisade/cmd/protoc-gen-go-json/plugintest/testpb"
 )
 
-// at is 2026-05-04T10:20:30.123456Z with 789 nanoseconds that the codec cuts off.
+// at is 2026-05-04T10:20:30.123456Z with 789 nanoseconds that the codec truncates.
 var at = &timestamppb.Timestamp{Seconds: 1777890030, Nanos: 123456789}
 
 const zeroScalars = `{"aDouble":0,"aFloat":0,"anInt32":0,"anInt64":"0","aUint32":0,"aUint64":"0","aSint32":0,` +

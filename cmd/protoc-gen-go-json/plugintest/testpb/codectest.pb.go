@@ -4,8 +4,7 @@
 // 	protoc        (unknown)
 // source: codectest.proto
 
-// Package palisade.codectest.v1 has a field of every kind and with every option, for the tests of
-// protoc-gen-go-json.
+// Package palisade.codectest.v1 has a field of every kind and with every option, for the tests of protoc-gen-go-json.
 
 package testpb
 
@@ -1118,7 +1117,7 @@ func (x *Tree) GetLeaf() *Tree_Leaf {
 	return nil
 }
 
-// Numbers has the number form on everything that it is allowed on.
+// Numbers has the number form on every field that allows it.
 type Numbers struct {
 	state         protoimpl.MessageState    `protogen:"open.v1"`
 	Plain         int64                     `protobuf:"varint,1,opt,name=plain,proto3" json:"plain,omitempty"`
@@ -1211,7 +1210,7 @@ func (x *Numbers) GetQuoted() int64 {
 	return 0
 }
 
-// Unset has every choice for unset fields on every sort of field that allows it.
+// Unset has every choice for unset fields on every kind of field that allows it.
 type Unset struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	OmitString        string                 `protobuf:"bytes,1,opt,name=omit_string,json=omitString,proto3" json:"omit_string,omitempty"`

@@ -111,7 +111,7 @@ func TestDocumentIsReproducible(t *testing.T) {
 	}
 }
 
-// TestEveryOperation checks what holds for all operations.
+// TestEveryOperation checks rules that apply to all operations.
 func TestEveryOperation(t *testing.T) {
 	doc := ourDocument(t)
 	count := 0

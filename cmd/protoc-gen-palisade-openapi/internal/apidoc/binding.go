@@ -24,10 +24,10 @@ type binding struct {
 	body         string // as in google.api.http: "", "*" or a field
 	responseBody string
 	upload       bool
-	bodyToo      bool // another binding takes the whole request as its body
+	bodyToo      bool // another binding has the whole request as its body
 }
 
-// bindings gives the ways to call an RPC; none when it has no path, and so exists over gRPC only.
+// bindings returns the ways to call an RPC; none for a gRPC-only RPC, which has no path.
 func (b *builder) bindings(method *protogen.Method) ([]binding, error) {
 	name := method.Desc.FullName()
 	rule, found, err := b.reader.Rule(method.Desc)
@@ -92,12 +92,12 @@ func verbAndTemplate(rule *httpannotations.HttpRule) (verb, template string) {
 
 // variable is one {field} of a path template.
 type variable struct {
-	fields  []*protogen.Field // the way from the request to the field, mostly one step
+	fields  []*protogen.Field // the path from the request to the field, mostly one step
 	slashes bool              // true for {field=**}, which matches several segments
-	shownAs string            // the name in the document, where it is not the field's (see samePath)
+	shownAs string            // the name in the document if it differs from the field's name (see samePath)
 }
 
-// name gives the name under which clients know the variable: JSON names joined by dots.
+// name returns the name of the variable for clients: JSON names joined by dots.
 func (v variable) name() string {
 	if v.shownAs != "" {
 		return v.shownAs
@@ -115,7 +115,7 @@ func (v variable) field() *protogen.Field {
 
 var variablePattern = regexp.MustCompile(`\{([^}=]+)(=[^}]*)?\}`)
 
-// path gives the OpenAPI form of the path, and its variables.
+// path returns the OpenAPI form of the path, and its variables.
 func (bound binding) path() (string, []variable, error) {
 	var variables []variable
 	path := bound.template
@@ -131,7 +131,7 @@ func (bound binding) path() (string, []variable, error) {
 	return path, variables, nil
 }
 
-// samePath gives the path and its variables the names that they have in the first operation on that path.
+// samePath renames the variables of a path to their names in the first operation on that path.
 func (b *builder) samePath(path string, variables []variable) string {
 	nameless := variablePattern.ReplaceAllString(path, "{}")
 	names, known := b.paths[nameless]
@@ -149,7 +149,7 @@ func (b *builder) samePath(path string, variables []variable) string {
 	return path
 }
 
-// walkFields follows a dotted field path.
+// walkFields resolves a dotted field path.
 func walkFields(message *protogen.Message, dotted string) ([]*protogen.Field, error) {
 	var fields []*protogen.Field
 	for name := range strings.SplitSeq(dotted, ".") {

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/compiler/protogen"
 )
 
-// comment gives the text of a leading comment, its lines joined, its paragraphs kept.
+// comment returns the text of a leading comment: lines joined, paragraphs kept.
 func comment(set protogen.CommentSet) string {
 	var paragraphs []string
 	for paragraph := range strings.SplitSeq(strings.TrimSpace(string(set.Leading)), "\n\n") {
@@ -19,14 +19,14 @@ func comment(set protogen.CommentSet) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// firstSentence gives the start of a text up to the first full stop, without it: the summary of an operation.
+// firstSentence returns the text before the first full stop: the summary of an operation.
 func firstSentence(text string) string {
 	paragraph, _, _ := strings.Cut(text, "\n\n")
 	sentence, _, _ := strings.Cut(paragraph, ". ")
 	return strings.TrimSuffix(sentence, ".")
 }
 
-// sentences joins the texts that are not empty.
+// sentences joins the non-empty texts.
 func sentences(texts ...string) string {
 	var filled []string
 	for _, text := range texts {

@@ -14,26 +14,26 @@ const (
 	maturityHeader = "X-Api-Maturity"
 	retryHeader    = "Retry-After"
 	challenge      = "WWW-Authenticate"
-	// reasonEnum is the enum whose names, without reasonPrefix, are the codes of errors.
+	// reasonEnum is the enum of error codes. A code is a name without reasonPrefix.
 	reasonEnum   = "palisade.errors.v1.Reason"
 	reasonPrefix = "REASON_"
 )
 
-// errorTexts says when each status is answered.
+// errorTexts describes each status.
 var errorTexts = map[int]string{
-	http.StatusBadRequest:            "A parameter or the body is not valid; the text names the field, what was got and what is allowed.",
+	http.StatusBadRequest:            "A parameter or the body is not valid. The text names the field, the value and what is allowed.",
 	http.StatusUnauthorized:          "The credential is missing, malformed, unknown, expired or revoked.",
 	http.StatusForbidden:             "The credential is valid, but its role or its kind does not allow the operation.",
-	http.StatusNotFound:              "There is no such thing, or the credential may not know of it.",
-	http.StatusConflict:              "The change collides with what is stored.",
+	http.StatusNotFound:              "The resource does not exist, or the credential may not see it.",
+	http.StatusConflict:              "The change conflicts with the stored state.",
 	http.StatusRequestEntityTooLarge: "The body is larger than allowed.",
-	http.StatusTooManyRequests:       "Too many requests; Retry-After says when to come back.",
-	http.StatusInternalServerError:   "The server failed; the request id finds it in the log.",
-	http.StatusServiceUnavailable:    "The server is starting, stopping or overloaded; try again.",
+	http.StatusTooManyRequests:       "Too many requests; Retry-After says when to retry.",
+	http.StatusInternalServerError:   "The server failed. Search the log for the request id.",
+	http.StatusServiceUnavailable:    "The server is starting, stopping or overloaded; retry.",
 	http.StatusGatewayTimeout:        "The request took longer than allowed.",
 }
 
-// errorStatuses gives the errors that an operation can answer.
+// errorStatuses returns the errors of an operation.
 func errorStatuses(bound binding, operation *openapi3.Operation, hasPath bool) []int {
 	statuses := []int{http.StatusTooManyRequests, http.StatusInternalServerError,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout}
@@ -55,20 +55,20 @@ func errorStatuses(bound binding, operation *openapi3.Operation, hasPath bool) [
 	return statuses
 }
 
-// responseName gives the component name of an error response, such as NotFound.
+// responseName returns the component name of an error response, such as NotFound.
 func responseName(status int) string {
 	return strings.ReplaceAll(http.StatusText(status), " ", "")
 }
 
-// errorComponents adds the schema that all errors have, the error responses and their headers.
+// errorComponents adds the schema of errors, the error responses and their headers.
 func (b *builder) errorComponents(files []*protogen.File) {
 	components := b.doc.Components
 	components.Schemas[errorSchema] = errorBody(files).NewRef()
 	components.Headers = openapi3.Headers{
-		maturityHeader: header("How stable the operation is.",
+		maturityHeader: header("Stability of the operation.",
 			openapi3.NewStringSchema().WithEnum("Experimental", "Beta", "Stable")),
-		retryHeader: header("Seconds to wait before the next try.", openapi3.NewIntegerSchema().WithMin(0)),
-		challenge:   header("The credentials that are accepted.", openapi3.NewStringSchema()),
+		retryHeader: header("Seconds to wait before the next attempt.", openapi3.NewIntegerSchema().WithMin(0)),
+		challenge:   header("The accepted credentials.", openapi3.NewStringSchema()),
 	}
 	components.Responses = openapi3.ResponseBodies{}
 	for status, text := range errorTexts {
@@ -89,33 +89,33 @@ func header(text string, schema *openapi3.Schema) *openapi3.HeaderRef {
 	}}
 }
 
-// errorBody gives the one shape of all errors, from routing to panic.
+// errorBody returns the schema of all errors, from routing to panic.
 func errorBody(files []*protogen.File) *openapi3.Schema {
 	text := func(description string) *openapi3.Schema {
 		return &openapi3.Schema{Type: &openapi3.Types{openapi3.TypeString}, Description: description}
 	}
-	code := text("Why, for programs.")
+	code := text("Machine-readable reason.")
 	code.Enum = reasons(files)
 	status := text("The gRPC status code by name.")
 	for c := codes.Canceled; c <= codes.Unauthenticated; c++ {
 		status.Enum = append(status.Enum, statusName(c))
 	}
 	details := openapi3.NewArraySchema()
-	details.Description = "More about the error, each with its type: fields that are not valid, when to try again."
+	details.Description = "Details of the error, each with its type: invalid fields, when to retry."
 	details.Items = wellKnownSchema("google.protobuf.Any").NewRef()
 	schema := openapi3.NewObjectSchema().
-		WithProperty("error", text("What went wrong, for people.")).
+		WithProperty("error", text("Description of the error for people.")).
 		WithProperty("message", text("The same text as error.")).
 		WithProperty("code", code).
 		WithProperty("status", status).
 		WithProperty("details", details).
-		WithProperty("requestId", text("Id of the request; it finds the request in the server's log."))
+		WithProperty("requestId", text("Id of the request in the server's log."))
 	schema.Description = "Every error has this body."
 	schema.Required = []string{"error", "message", "code", "status", "details", "requestId"}
 	return schema
 }
 
-// reasons gives the codes of errors; none when the enum is not among the files.
+// reasons returns the codes of errors; none if the enum is not among the files.
 func reasons(files []*protogen.File) []any {
 	var names []any
 	for _, file := range files {
@@ -133,7 +133,7 @@ func reasons(files []*protogen.File) []any {
 	return names
 }
 
-// statusName gives the name of a gRPC code as the protocol spells it: DeadlineExceeded is DEADLINE_EXCEEDED.
+// statusName returns the name of a gRPC code in the protocol's spelling: DeadlineExceeded is DEADLINE_EXCEEDED.
 func statusName(c codes.Code) string {
 	if c == codes.Canceled {
 		return "CANCELLED"

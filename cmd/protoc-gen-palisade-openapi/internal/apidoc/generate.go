@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/cmd/protoc-gen-go-json/annotations"
 )
 
-// The names of the generated files and of the Go package that embeds the document.
+// Names of the generated files and of the Go package that embeds the document.
 const (
 	documentFile = "openapi.json"
 	embedFile    = "openapi.go"
@@ -64,16 +64,16 @@ func Generate(plugin *protogen.Plugin) error {
 	return nil
 }
 
-// builder collects the document.
+// builder builds the document.
 type builder struct {
 	reader *annotations.Reader
 	doc    *openapi3.T
-	// usage says, by full name, where messages occur.
+	// usage is the use of messages, by full name.
 	usage map[string]usage
-	// operations gives the RPC that has an operation id; ids are unique in a document.
+	// operations maps an operation id to its RPC; ids are unique in a document.
 	operations map[string]string
-	// paths gives, by path with nameless variables, the names that the first operation on it has for them: OpenAPI takes
-	// /x/{a} and /x/{b} for the same path, and refuses both in one document.
+	// paths maps a path without variable names to the names in the first operation on it. OpenAPI treats /x/{a} and
+	// /x/{b} as the same path, and does not allow both in one document.
 	paths map[string][]string
 }
 
@@ -104,7 +104,7 @@ func newDocument() *openapi3.T {
 	}
 }
 
-// document fills the document from all files that are to be generated.
+// document adds all files to generate.
 func (b *builder) document(files []*protogen.File) error {
 	b.errorComponents(files)
 	var methods []*protogen.Method
@@ -124,7 +124,7 @@ func (b *builder) document(files []*protogen.File) error {
 		}
 		bindings = append(bindings, found...)
 	}
-	// Where a message is used decides about its schema, so all uses come before the first schema.
+	// The uses of a message determine its schema, so all uses are recorded before the first schema.
 	for _, bound := range bindings {
 		if err := b.markUsage(bound); err != nil {
 			return err

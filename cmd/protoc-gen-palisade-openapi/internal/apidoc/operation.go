@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// The names of the security schemes, as the contract's section on authentication gives them.
+// Names of the security schemes in the contract's section on authentication.
 const (
 	schemeWebToken = "PlatformWebToken"
 	schemeJWT      = "PlatformJWT"
@@ -17,7 +17,7 @@ const (
 
 var schemes = map[string]string{"SCHEME_WEB_TOKEN": schemeWebToken, "SCHEME_JWT": schemeJWT}
 
-// maturities gives the words of the contract's section on versioning.
+// maturities has the words in the contract's section on versioning.
 var maturities = map[string]string{
 	"MATURITY_EXPERIMENTAL": "Experimental",
 	"MATURITY_BETA":         "Beta",
@@ -73,7 +73,7 @@ func (b *builder) operation(bound binding) error {
 	return nil
 }
 
-// security gives the alternatives of credentials; an empty list says that none are needed.
+// security returns the alternative credentials; an empty list means that none are needed.
 func security(bound binding) (*openapi3.SecurityRequirements, error) {
 	requirements := openapi3.NewSecurityRequirements()
 	for _, scheme := range bound.rule.Schemes {
@@ -149,7 +149,7 @@ func (b *builder) body(operation *openapi3.Operation, message *protogen.Message,
 	return nil
 }
 
-// responses describes the success and the errors that the operation can answer.
+// responses describes the success and error responses of the operation.
 func (b *builder) responses(operation *openapi3.Operation, bound binding, hasPath bool) error {
 	output := bound.method.Output
 	var schema *openapi3.SchemaRef

@@ -16,16 +16,16 @@ func (b *builder) pathParameter(v variable) (*openapi3.Parameter, error) {
 	}
 	text := comment(field.Comments)
 	if v.slashes {
-		text = sentences(text, "May contain slashes, as they are or as %2F.")
+		text = sentences(text, "May contain slashes, literally or as %2F.")
 	}
 	return &openapi3.Parameter{
 		Name: v.name(), In: openapi3.ParameterInPath, Required: true, Description: text, Schema: schema,
 	}, nil
 }
 
-// queryParameters adds a parameter for each field of message that is in neither path nor body. Fields of messages
-// inside are addressed with dots. Lists of messages have no spelling there: with bodyToo they are left to the body of
-// the other binding.
+// queryParameters adds a parameter for each field of message that is neither in the path nor in the body. Fields of
+// nested messages are addressed with dots. Lists of messages cannot be query parameters: with bodyToo they are left to
+// the body of the other binding.
 func (b *builder) queryParameters(
 	operation *openapi3.Operation, message *protogen.Message, prefix string,
 	skip map[*protogen.Field]bool, bodyToo bool, outer []*protogen.Message,
@@ -64,7 +64,7 @@ func (b *builder) queryParameters(
 	return nil
 }
 
-// isTextual reports whether a message field is one string in a URL.
+// isTextual reports whether a message field is a single string in a URL.
 func isTextual(field *protogen.Field) bool {
 	switch field.Message.Desc.FullName() {
 	case "google.protobuf.Timestamp", "google.protobuf.Duration", "google.protobuf.FieldMask",
@@ -77,8 +77,8 @@ func isTextual(field *protogen.Field) bool {
 	}
 }
 
-// parameterSchema gives the schema of a field in a URL, where a 64-bit integer is neither number nor string
-// and can be described as the integer that it is, with its bounds.
+// parameterSchema returns the schema of a field in a URL. There a 64-bit integer is neither a JSON number nor a string,
+// so it is described as an integer with its limits.
 func (b *builder) parameterSchema(field *protogen.Field) (*openapi3.SchemaRef, error) {
 	schema, err := b.valueSchema(field, true)
 	if err != nil {

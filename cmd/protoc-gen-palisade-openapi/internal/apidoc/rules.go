@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// fieldRules gives the protovalidate rules of a field, nil when it has none.
+// fieldRules returns the protovalidate rules of a field, nil if it has none.
 func fieldRules(field *protogen.Field) *validate.FieldRules {
 	rules, _ := proto.GetExtension(field.Desc.Options(), validate.E_Field).(*validate.FieldRules)
 	return rules
@@ -37,8 +37,8 @@ func zeroBelow(rules *validate.FieldRules) bool {
 	return minimum != nil && (*minimum > 0 || exclusive && *minimum == 0)
 }
 
-// applyRules adds what the rules of a field say to its schema. Rules that OpenAPI cannot express (CEL) remain
-// in the comments only. zeroShown says that responses show the zero value too, which rules may except.
+// applyRules adds the rules of a field to its schema. Rules that OpenAPI cannot express (CEL) are only in the comments.
+// zeroShown means that responses also show the zero value, which rules may except.
 func applyRules(schema *openapi3.SchemaRef, field *protogen.Field, zeroShown bool) {
 	rules := fieldRules(field)
 	if rules == nil || schema.Value == nil {
@@ -66,7 +66,7 @@ func applyRules(schema *openapi3.SchemaRef, field *protogen.Field, zeroShown boo
 	applyValueRules(schema.Value, rules, zeroShown)
 }
 
-// zeroExcepted reports whether the rules of a value do not hold for its zero value.
+// zeroExcepted reports whether the rules of a value do not apply to its zero value.
 func zeroExcepted(rules *validate.FieldRules) bool {
 	return rules.GetIgnore() == validate.Ignore_IGNORE_IF_ZERO_VALUE
 }
@@ -94,7 +94,7 @@ func applyValueRules(schema *openapi3.Schema, rules *validate.FieldRules, zeroSh
 	}
 }
 
-// applyStringRules leaves strings that are 64-bit integers alone: OpenAPI has no bounds for those.
+// applyStringRules skips strings that are 64-bit integers: OpenAPI has no limits for them.
 func applyStringRules(schema *openapi3.Schema, rules *validate.FieldRules, zeroShown bool) {
 	text := rules.GetString()
 	if text == nil {
@@ -133,8 +133,8 @@ func applyStringRules(schema *openapi3.Schema, rules *validate.FieldRules, zeroS
 	}
 }
 
-// bound reads the inclusive or exclusive bound of a number from the rules of its kind, which all have the same
-// field names.
+// bound returns the inclusive or exclusive bound of a number from its rules. The rules of all kinds have the same field
+// names.
 func bound(rules *validate.FieldRules, inclusive, exclusive protoreflect.Name) (value *float64, isExclusive bool) {
 	if rules == nil {
 		return nil, false

@@ -13,8 +13,8 @@ import (
 
 const schemaRefPrefix = "#/components/schemas/"
 
-// schemaName gives the component name of a message or enum, such as findings.v1.Finding. It has the package in
-// it so that a new message elsewhere never renames an old one.
+// schemaName returns the component name of a message or enum, such as findings.v1.Finding. The package is part of it,
+// so that a new message in another package never renames an old one.
 func schemaName(d protoreflect.Descriptor) string {
 	return strings.TrimPrefix(string(d.FullName()), "palisade.")
 }
@@ -23,8 +23,8 @@ func refTo(name string) *openapi3.SchemaRef {
 	return openapi3.NewSchemaRef(schemaRefPrefix+name, nil)
 }
 
-// messageSchema gives the schema of a message: written in place for well-known types, else a reference to a
-// component, which is made at the first use.
+// messageSchema returns the schema of a message: inline for well-known types, else a reference to a component, which is
+// created at its first use.
 func (b *builder) messageSchema(message *protogen.Message) (*openapi3.SchemaRef, error) {
 	if schema := wellKnownSchema(message.Desc.FullName()); schema != nil {
 		return schema.NewRef(), nil
@@ -60,8 +60,8 @@ func (b *builder) messageSchema(message *protogen.Message) (*openapi3.SchemaRef,
 	return refTo(name), nil
 }
 
-// isRequired reports whether every value of the message has the field: in requests the fields whose absence
-// is refused, in responses the fields that the codec always writes.
+// isRequired reports whether every value of the message has the field: in requests, fields that must be present; in
+// responses, fields that the codec always writes.
 func (b *builder) isRequired(field *protogen.Field) (bool, error) {
 	u := b.usage[string(field.Parent.Desc.FullName())]
 	if u.inRequest {
@@ -85,7 +85,7 @@ func (b *builder) isRequired(field *protogen.Field) (bool, error) {
 	}
 }
 
-// fieldSchema gives the schema of a member: value or list or map, with what the options and rules say.
+// fieldSchema returns the schema of a member: value, list or map, with its options and rules.
 func (b *builder) fieldSchema(field *protogen.Field) (*openapi3.SchemaRef, error) {
 	form, err := b.reader.Form(field.Desc)
 	if err != nil {
@@ -118,7 +118,7 @@ func (b *builder) fieldSchema(field *protogen.Field) (*openapi3.SchemaRef, error
 	schema.Value.Nullable = schema.Value.Nullable || nullable
 	schema.Value.Deprecated = isDeprecated(field)
 	shown := b.usage[string(field.Parent.Desc.FullName())].inResponse
-	schema.Value.WriteOnly = secret && !shown // a new token's value is shown, once
+	schema.Value.WriteOnly = secret && !shown // the value of a new token is shown once
 	if secret && schema.Value.Format == "" && schema.Value.Type.Is("string") {
 		schema.Value.Format = "password"
 	}
@@ -129,7 +129,7 @@ func (b *builder) fieldSchema(field *protogen.Field) (*openapi3.SchemaRef, error
 	return schema, nil
 }
 
-// collectionSchema wraps the schema of a value into that of a list or a map.
+// collectionSchema wraps the schema of a value in the schema of a list or map.
 func (b *builder) collectionSchema(field *protogen.Field, number bool) (*openapi3.SchemaRef, error) {
 	if field.Desc.IsMap() {
 		value, err := b.valueSchema(field.Message.Fields[1], number)
@@ -149,7 +149,7 @@ func (b *builder) collectionSchema(field *protogen.Field, number bool) (*openapi
 	return array.NewRef(), nil
 }
 
-// valueSchema gives the schema of one value of a field; number says that 64-bit integers are numbers.
+// valueSchema returns the schema of one value of a field; number means that 64-bit integers are JSON numbers.
 func (b *builder) valueSchema(field *protogen.Field, number bool) (*openapi3.SchemaRef, error) {
 	switch {
 	case field.Enum != nil && field.Enum.Desc.FullName() == "google.protobuf.NullValue":
@@ -166,7 +166,7 @@ func (b *builder) valueSchema(field *protogen.Field, number bool) (*openapi3.Sch
 	}
 }
 
-// wrapped64 gives the kind inside the wrappers of 64-bit integers, 0 for all other messages.
+// wrapped64 returns the kind in a wrapper of a 64-bit integer; 0 for other messages.
 func wrapped64(message *protogen.Message) protoreflect.Kind {
 	switch message.Desc.FullName() {
 	case "google.protobuf.Int64Value", "google.protobuf.UInt64Value":
@@ -205,7 +205,7 @@ func scalarSchema(kind protoreflect.Kind, number bool) *openapi3.Schema {
 	}
 }
 
-// enumSchema refers to the component of an enum; the zero value, which JSON never shows, is not in it.
+// enumSchema returns a reference to the component of an enum, without the zero value, which JSON never shows.
 func (b *builder) enumSchema(enum *protogen.Enum) *openapi3.SchemaRef {
 	name := schemaName(enum.Desc)
 	if b.doc.Components.Schemas[name] != nil {
@@ -233,7 +233,7 @@ func isDeprecated(field *protogen.Field) bool {
 	return field.Desc.Options().(*descriptorpb.FieldOptions).GetDeprecated()
 }
 
-// wellKnownSchema gives the schema of the types that have a JSON form of their own, or nil.
+// wellKnownSchema returns the schema of a type with a special JSON form, or nil.
 func wellKnownSchema(name protoreflect.FullName) *openapi3.Schema {
 	switch name {
 	case "google.protobuf.Timestamp":

@@ -9,7 +9,7 @@ import (
 
 const sourceFile = "palisade/sample/v1/sample.proto"
 
-// sample makes a proto file of ours from the body of a service and further definitions.
+// sample returns a proto file of ours with the given service body and definitions.
 func sample(service, rest string) map[string]string {
 	return map[string]string{sourceFile: `syntax = "proto3"; package palisade.sample.v1;
 		import "palisade/options/v1/options.proto"; import "google/api/annotations.proto";
@@ -68,7 +68,7 @@ func TestGenerateRefusesTwoOperationsOfOneName(t *testing.T) {
 	}
 }
 
-// changeThing is an RPC with two paths, a field as the body, and parameters of several sorts.
+// changeThing is an RPC with two paths, a field as the body, and parameters of several kinds.
 var changeThing = sample(`
 	// Changes a thing. More text.
 	rpc ChangeThing(ChangeRequest) returns (Empty) {
@@ -151,8 +151,8 @@ func TestBodyOfOneField(t *testing.T) {
 	}
 }
 
-// TestSharedMessage checks the schema of a message that is both sent and answered: nothing in it may say that
-// an answer with zero values is wrong.
+// TestSharedMessage checks the schema of a message in both a request and a response: it must allow a response with zero
+// values.
 func TestSharedMessage(t *testing.T) {
 	doc := document(t, sample(`rpc PutThing(Thing) returns (Thing) { option (google.api.http) = {put: "/things/{id}" body: "*"}; `+ruleRead+`}`, `
 		message Thing {

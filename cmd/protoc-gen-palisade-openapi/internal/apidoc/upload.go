@@ -8,14 +8,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// encodingField is the field of an upload's metadata that HTTP carries as the header Content-Encoding.
+// encodingField is the field of an upload's target that HTTP sends as the header Content-Encoding.
 const encodingField = "content_encoding"
 
-// reportTypes are the media types in which reports arrive.
+// reportTypes are the media types of reports.
 var reportTypes = []string{"application/sarif+json", "application/json", "application/gzip"}
 
-// upload describes a client-streaming RPC as the POST that it is over HTTP: the bytes field of the request is
-// the raw body; the fields of its messages are query parameters, or the headers that they name.
+// upload describes a client-streaming RPC as a POST over HTTP: the bytes field of the request is the raw body; the
+// fields of its messages are query parameters or headers.
 func (b *builder) upload(operation *openapi3.Operation, bound binding, variables []variable) error {
 	inPath := make(map[*protogen.Field]bool)
 	for _, v := range variables {
@@ -86,7 +86,7 @@ func rawReport() *openapi3.RequestBody {
 	schema := openapi3.NewStringSchema().WithFormat("binary")
 	return &openapi3.RequestBody{
 		Required:    true,
-		Description: "The raw report. It is read as a stream; it need not fit into memory.",
+		Description: "The raw report. The server reads it as a stream.",
 		Content:     openapi3.NewContentWithSchema(schema, reportTypes),
 	}
 }

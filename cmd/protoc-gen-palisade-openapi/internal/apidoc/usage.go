@@ -6,12 +6,12 @@ import (
 	"github.com/palisade/palisade/cmd/protoc-gen-go-json/annotations"
 )
 
-// usage says where a message occurs, which decides what its schema can require.
+// usage records where a message occurs, which determines its required members.
 type usage struct {
 	inRequest bool
-	// maybeEmpty is set where the codec may write {} for the message though it is not set.
+	// maybeEmpty is set if the codec may write {} for an unset message.
 	maybeEmpty bool
-	// pathFields holds the fields that an operation also takes from its path.
+	// pathFields has the fields that an operation also takes from its path.
 	pathFields map[string]bool
 	inResponse bool
 }
@@ -47,7 +47,7 @@ func (b *builder) markUsage(bound binding) error {
 	return b.mark(bound.method.Output, func(u *usage) bool { return swap(&u.inResponse) })
 }
 
-// swap sets a flag; it reports whether the flag was not set before.
+// swap sets a flag and reports whether it was unset before.
 func swap(flag *bool) bool {
 	before := *flag
 	*flag = true
@@ -62,7 +62,7 @@ func (b *builder) change(message *protogen.Message, set func(*usage) bool) bool 
 	return changed
 }
 
-// mark applies set to a message and to all messages inside; it stops where set changed nothing.
+// mark applies set to a message and all nested messages; it stops where set changed nothing.
 func (b *builder) mark(message *protogen.Message, set func(*usage) bool) error {
 	if !b.change(message, set) {
 		return nil

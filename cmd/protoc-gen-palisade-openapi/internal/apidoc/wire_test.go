@@ -31,8 +31,8 @@ import (
 	_ "github.com/palisade/palisade/gen/palisade/workflows/v1"
 )
 
-// TestDocumentIsTrueToTheWire encodes random responses of every operation with the codec that the gateway
-// uses, and checks that the document describes each of their members.
+// TestDocumentIsTrueToTheWire encodes random responses of every operation with the gateway's codec, and checks that the
+// document describes all their members.
 func TestDocumentIsTrueToTheWire(t *testing.T) {
 	doc := ourDocument(t)
 	closeSchemas(doc)
@@ -52,7 +52,7 @@ func TestDocumentIsTrueToTheWire(t *testing.T) {
 	}
 }
 
-// TestEveryKindIsTrueToTheWire does the same for the messages that have every kind of field and every option.
+// TestEveryKindIsTrueToTheWire does the same for the messages with every kind of field and every option.
 func TestEveryKindIsTrueToTheWire(t *testing.T) {
 	var service strings.Builder
 	messages := []string{"Optionals", "Lists", "Maps", "WellKnown", "Choice", "Tree", "Numbers", "Unset", "Animal", "Names"}
@@ -74,8 +74,8 @@ func TestEveryKindIsTrueToTheWire(t *testing.T) {
 	}
 }
 
-// closeSchemas forbids members that the document does not name. Limits are those of requests, which random responses
-// do not keep, and so is what a message requires that requests carry too.
+// closeSchemas forbids members that the document does not name. It removes limits and required members of requests,
+// because random responses violate them.
 func closeSchemas(doc *openapi3.T) {
 	no := false
 	requests := requestSchemas(doc)
@@ -93,7 +93,7 @@ func closeSchemas(doc *openapi3.T) {
 	}
 }
 
-// dropWords forgets which texts a request may carry; the words of an enum stay.
+// dropWords removes the allowed texts of requests; the words of enums stay.
 func dropWords(name string, schema *openapi3.Schema) {
 	message, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName("palisade." + name))
 	if err != nil {
@@ -126,7 +126,7 @@ func dropLimits(schema *openapi3.SchemaRef) {
 	}
 }
 
-// requestSchemas names the components that bodies of requests are made of.
+// requestSchemas returns the names of the components in request bodies.
 func requestSchemas(doc *openapi3.T) map[string]bool {
 	found := map[string]bool{}
 	var walk func(schema *openapi3.SchemaRef)

@@ -29,13 +29,13 @@ const (
 type Chain int32
 
 const (
-	// Counts as none.
+	// Same as absent.
 	Chain_CHAIN_UNSPECIFIED Chain = 0
-	// A verdict with its reason.
+	// A verdict and its reason.
 	Chain_CHAIN_AUTOTRIAGE Chain = 1
-	// A verdict; and for true positives guidance and, where the finding has lines of code, a fix.
+	// A verdict. For true positives also guidance and, if the finding has lines of code, a fix.
 	Chain_CHAIN_AUTOTRIAGE_WITH_GUIDANCE_AND_AUTOFIX Chain = 2
-	// The component that the finding is in, and its risk.
+	// The component of the finding, and the risk of the component.
 	Chain_CHAIN_ISSUE_TAGS Chain = 3
 )
 
@@ -82,24 +82,24 @@ func (Chain) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{0}
 }
 
-// Why a finding cannot be analysed. All but ALREADY_ANALYZED are about findings without stored lines of code: these have
-// to be read at the source-code host.
+// Why a finding cannot be analyzed. All reasons except ALREADY_ANALYZED concern findings without stored lines of code,
+// which the server reads from the source-code host.
 type AnalysisFailureReason int32
 
 const (
-	// None was given.
+	// No reason was given.
 	AnalysisFailureReason_ANALYSIS_FAILURE_REASON_UNSPECIFIED AnalysisFailureReason = 0
-	// The scan named no commit, or its project no repository: it ran over somebody's local files.
+	// The scan has no commit, or its project has no repository: the scanner ran over local files.
 	AnalysisFailureReason_ANALYSIS_FAILURE_REASON_LOCAL_SCAN AnalysisFailureReason = 1
 	// No source-code host connection covers the repository.
 	AnalysisFailureReason_ANALYSIS_FAILURE_REASON_NO_SCM_CONFIGURED AnalysisFailureReason = 2
-	// Code at this kind of host cannot be read yet.
+	// The server cannot read code from this kind of host yet.
 	AnalysisFailureReason_ANALYSIS_FAILURE_REASON_SCM_NOT_SUPPORTED AnalysisFailureReason = 3
-	// The connection may not read code.
+	// The connection has no permission to read code.
 	AnalysisFailureReason_ANALYSIS_FAILURE_REASON_NO_CODE_ACCESS AnalysisFailureReason = 4
-	// It was analysed by the same chains (and regenerate is not set), or is being analysed now.
+	// The same chains already analyzed it (and regenerate is not set), or an analysis is running.
 	AnalysisFailureReason_ANALYSIS_FAILURE_REASON_ALREADY_ANALYZED AnalysisFailureReason = 5
-	// The connection is suspended, or did not work at its last check.
+	// The connection is suspended, or its last check failed.
 	AnalysisFailureReason_ANALYSIS_FAILURE_REASON_SCM_DISCONNECTED AnalysisFailureReason = 6
 )
 
@@ -152,15 +152,15 @@ func (AnalysisFailureReason) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{1}
 }
 
-// Request of CreateCombinedTask. Of findings named by task.issue_ids and a filter, those are analysed that are in both;
-// one of the two must be given, and together they may not choose more than 1,000.
+// Request of CreateCombinedTask. At least one of task.issue_ids and filter is required. With both, a finding must match
+// both. They may select at most 1,000 findings.
 type CreateCombinedTaskRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// What to do.
+	// What to analyze, and how.
 	Task *Task `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
-	// Which findings. Without task.issue_ids, those are left out that are not in the code any more.
+	// Filter of findings. Without task.issue_ids, findings that are no longer in the code are skipped.
 	Filter        *v1.IssuesFilter `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -217,19 +217,20 @@ func (x *CreateCombinedTaskRequest) GetFilter() *v1.IssuesFilter {
 	return nil
 }
 
-// What to analyse, and how.
+// What to analyze, and how.
 type Task struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Deployment: that of the request, or left out.
+	// Id of the deployment: the same as in the request, or absent.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Findings by id. One that there is not refuses the whole task.
+	// Ids of the findings. An unknown id fails the whole task.
 	IssueIds []int64 `protobuf:"varint,2,rep,packed,name=issue_ids,json=issueIds,proto3" json:"issue_ids,omitempty"`
-	// What the analyses consist of. None: CHAIN_AUTOTRIAGE_WITH_GUIDANCE_AND_AUTOFIX.
+	// What each analysis consists of; CHAIN_AUTOTRIAGE_WITH_GUIDANCE_AND_AUTOFIX when empty.
 	Chains []Chain `protobuf:"varint,3,rep,packed,name=chains,proto3,enum=palisade.ai.v1.Chain" json:"chains,omitempty"`
-	// True analyses findings again that were analysed already.
+	// True repeats the analysis of findings that were already analyzed.
 	Regenerate bool `protobuf:"varint,4,opt,name=regenerate,proto3" json:"regenerate,omitempty"`
-	// A memory to try out by its content; with the id of a stored one it takes that one's place. Analyses with one are kept,
-	// with their verdicts, to be compared, but do not change the findings; they need no regenerate.
+	// A memory to try out, given by its content. With the id of a stored memory, it replaces that memory in the prompts.
+	// These analyses and their verdicts are stored for comparison and do not change the findings; they do not need
+	// regenerate.
 	Memory        *Memory `protobuf:"bytes,5,opt,name=memory,proto3" json:"memory,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -303,13 +304,13 @@ func (x *Task) GetMemory() *Memory {
 // Response of CreateCombinedTask.
 type CreateCombinedTaskResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many findings are analysed.
+	// Number of findings that will be analyzed.
 	NumAnalyzed int64 `protobuf:"varint,1,opt,name=num_analyzed,json=numAnalyzed,proto3" json:"num_analyzed,omitempty"`
-	// Id of the task; 0 when no finding is analysed.
+	// Id of the task; 0 when no finding will be analyzed.
 	GroupId int64 `protobuf:"varint,2,opt,name=group_id,json=groupId,proto3" json:"group_id,omitempty"`
-	// The findings that are not.
+	// The findings that will not be analyzed.
 	Failures []*AnalysisFailure `protobuf:"bytes,3,rep,name=failures,proto3" json:"failures,omitempty"`
-	// The month's quota, with this task.
+	// The quota of the month, this task included.
 	UsageInfo     *UsageInfo `protobuf:"bytes,4,opt,name=usage_info,json=usageInfo,proto3" json:"usage_info,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -378,7 +379,7 @@ type AnalysisFailure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the finding.
 	IssueParentId int64 `protobuf:"varint,1,opt,name=issue_parent_id,json=issueParentId,proto3" json:"issue_parent_id,omitempty"`
-	// Why.
+	// Reason code.
 	Reason AnalysisFailureReason `protobuf:"varint,2,opt,name=reason,proto3,enum=palisade.ai.v1.AnalysisFailureReason" json:"reason,omitempty"`
 	// The same for people.
 	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
@@ -440,9 +441,9 @@ func (x *AnalysisFailure) GetMessage() string {
 // A quota.
 type UsageInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many analyses the deployment asked for in this calendar month (UTC).
+	// Number of analyses that the deployment requested in this calendar month (UTC).
 	Used int64 `protobuf:"varint,1,opt,name=used,proto3" json:"used,omitempty"`
-	// How many it may ask for.
+	// Number of analyses that the deployment may request per month.
 	MaxAllowed    int64 `protobuf:"varint,2,opt,name=max_allowed,json=maxAllowed,proto3" json:"max_allowed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -541,9 +542,9 @@ func (x *GetTaskInfoRequest) GetDeploymentId() int64 {
 // Response of GetTaskInfo.
 type GetTaskInfoResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// About how long an analysis that is asked for now waits to begin, in whole seconds: "0s", "90s".
+	// Expected time in the queue for a new analysis, in whole seconds: "0s", "90s".
 	WaitTime string `protobuf:"bytes,1,opt,name=wait_time,json=waitTime,proto3" json:"wait_time,omitempty"`
-	// How many analyses are left in this calendar month (UTC).
+	// Number of analyses that remain in this calendar month (UTC).
 	RunsRemaining int64 `protobuf:"varint,2,opt,name=runs_remaining,json=runsRemaining,proto3" json:"runs_remaining,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

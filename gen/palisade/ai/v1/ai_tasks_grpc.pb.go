@@ -29,10 +29,10 @@ const (
 //
 // Service group "AI tasks".
 type AiTasksServiceClient interface {
-	// Has findings analysed by the configured model: for each a verdict, guidance, a fix and tags, as the chains say. The
-	// answer says which findings cannot be analysed and why. Contract operation 12.
+	// Analyzes findings with the configured model. The chains decide what each analysis returns: a verdict, guidance, a
+	// fix, tags. The response lists the findings that cannot be analyzed, with the reason. Contract operation 12.
 	CreateCombinedTask(ctx context.Context, in *CreateCombinedTaskRequest, opts ...grpc.CallOption) (*CreateCombinedTaskResponse, error)
-	// Says how long a new analysis waits, and how many are left this month. Contract operation 13.
+	// Returns the expected queue time of a new analysis and the quota that remains this month. Contract operation 13.
 	GetTaskInfo(ctx context.Context, in *GetTaskInfoRequest, opts ...grpc.CallOption) (*GetTaskInfoResponse, error)
 }
 
@@ -70,10 +70,10 @@ func (c *aiTasksServiceClient) GetTaskInfo(ctx context.Context, in *GetTaskInfoR
 //
 // Service group "AI tasks".
 type AiTasksServiceServer interface {
-	// Has findings analysed by the configured model: for each a verdict, guidance, a fix and tags, as the chains say. The
-	// answer says which findings cannot be analysed and why. Contract operation 12.
+	// Analyzes findings with the configured model. The chains decide what each analysis returns: a verdict, guidance, a
+	// fix, tags. The response lists the findings that cannot be analyzed, with the reason. Contract operation 12.
 	CreateCombinedTask(context.Context, *CreateCombinedTaskRequest) (*CreateCombinedTaskResponse, error)
-	// Says how long a new analysis waits, and how many are left this month. Contract operation 13.
+	// Returns the expected queue time of a new analysis and the quota that remains this month. Contract operation 13.
 	GetTaskInfo(context.Context, *GetTaskInfoRequest) (*GetTaskInfoResponse, error)
 	mustEmbedUnimplementedAiTasksServiceServer()
 }

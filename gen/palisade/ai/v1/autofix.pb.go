@@ -24,31 +24,31 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What can stand in the way of a fix.
+// Why a fix is not possible.
 type AutofixErrorType int32
 
 const (
-	// None was given.
+	// No reason was given.
 	AutofixErrorType_AUTOFIX_ERROR_TYPE_UNSPECIFIED AutofixErrorType = 0
-	// There is no such finding, or the caller does not see it.
+	// The finding does not exist, or the caller may not see it.
 	AutofixErrorType_AUTOFIX_ERROR_TYPE_ISSUE_NOT_FOUND AutofixErrorType = 1
-	// Secrets, and supply-chain findings whose place is not a line of a manifest.
+	// The finding is a secret, or a supply-chain finding that is not located on a line of a manifest.
 	AutofixErrorType_AUTOFIX_ERROR_TYPE_UNSUPPORTED_ISSUE_TYPE AutofixErrorType = 2
-	// No model is configured, or the deployment has switched AI or its fixes off.
+	// No model is configured, or the deployment has disabled AI or AI fixes.
 	AutofixErrorType_AUTOFIX_ERROR_TYPE_AUTOFIX_NOT_ENABLED AutofixErrorType = 3
-	// The project has no repository that a pull request can be opened in.
+	// The project has no repository to open a pull request in.
 	AutofixErrorType_AUTOFIX_ERROR_TYPE_INVALID_REPOSITORY AutofixErrorType = 4
-	// The connection may not push or not open pull requests.
+	// The connection has no permission to push or to open pull requests.
 	AutofixErrorType_AUTOFIX_ERROR_TYPE_NO_WRITE_ACCESS AutofixErrorType = 5
 	// No source-code host connection covers the repository.
 	AutofixErrorType_AUTOFIX_ERROR_TYPE_SCM_CONFIG_NOT_FOUND AutofixErrorType = 6
-	// The host did not accept the connection's credential at the last check.
+	// The host rejected the connection's credential at the last check.
 	AutofixErrorType_AUTOFIX_ERROR_TYPE_SCM_TOKEN_FAILED AutofixErrorType = 7
-	// The connection may not read code.
+	// The connection has no permission to read code.
 	AutofixErrorType_AUTOFIX_ERROR_TYPE_CODE_ACCESS_NOT_GRANTED AutofixErrorType = 8
-	// The month's or the hour's quota is used up.
+	// The monthly or hourly quota is used up.
 	AutofixErrorType_AUTOFIX_ERROR_TYPE_CREDITS_EXHAUSTED AutofixErrorType = 9
-	// A fix was ordered a moment ago, or its pull request is open.
+	// A fix was requested a moment ago, or its pull request is open.
 	AutofixErrorType_AUTOFIX_ERROR_TYPE_IN_FLIGHT_FIX_PENDING AutofixErrorType = 10
 	// No version is known that fixes the dependency.
 	AutofixErrorType_AUTOFIX_ERROR_TYPE_NO_RECOMMENDED_UPGRADE AutofixErrorType = 11
@@ -175,9 +175,9 @@ func (x *CreateAutofixRequest) GetIssueId() int64 {
 // Response of CreateAutofix.
 type CreateAutofixResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Why there will be no pull request; empty on success.
+	// Why no pull request will be opened; empty on success.
 	Errors []*AutofixError `protobuf:"bytes,1,rep,name=errors,proto3" json:"errors,omitempty"`
-	// True if a pull request was ordered.
+	// True if a pull request was requested.
 	Success       bool `protobuf:"varint,2,opt,name=success,proto3" json:"success,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -227,12 +227,12 @@ func (x *CreateAutofixResponse) GetSuccess() bool {
 	return false
 }
 
-// What stands in the way of a fix.
+// Why a fix is not possible.
 type AutofixError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it is.
+	// Reason code.
 	ErrorType AutofixErrorType `protobuf:"varint,1,opt,name=error_type,json=errorType,proto3,enum=palisade.ai.v1.AutofixErrorType" json:"error_type,omitempty"`
-	// The same for people, with what to do.
+	// The same for people, with what to do about it.
 	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -28,8 +28,8 @@ const (
 //
 // Service group "autofix".
 type AutofixServiceClient interface {
-	// Has a fix written and a pull request opened with it. Success means accepted: the pull request, or why there is none,
-	// appears on the finding later. What stands in the way is told in the errors of the answer, whose status is 200.
+	// Generates a fix and opens a pull request with it. Success means accepted: the pull request, or the reason why there
+	// is none, appears on the finding later. Failures are listed in the errors of a response with status 200.
 	CreateAutofix(ctx context.Context, in *CreateAutofixRequest, opts ...grpc.CallOption) (*CreateAutofixResponse, error)
 }
 
@@ -57,8 +57,8 @@ func (c *autofixServiceClient) CreateAutofix(ctx context.Context, in *CreateAuto
 //
 // Service group "autofix".
 type AutofixServiceServer interface {
-	// Has a fix written and a pull request opened with it. Success means accepted: the pull request, or why there is none,
-	// appears on the finding later. What stands in the way is told in the errors of the answer, whose status is 200.
+	// Generates a fix and opens a pull request with it. Success means accepted: the pull request, or the reason why there
+	// is none, appears on the finding later. Failures are listed in the errors of a response with status 200.
 	CreateAutofix(context.Context, *CreateAutofixRequest) (*CreateAutofixResponse, error)
 	mustEmbedUnimplementedAutofixServiceServer()
 }

@@ -30,7 +30,7 @@ type PostAutotriageFeedbackRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// The opinion.
+	// The rating.
 	Feedback      *AutotriageFeedback `protobuf:"bytes,2,opt,name=feedback,proto3" json:"feedback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -83,7 +83,7 @@ func (x *PostAutotriageFeedbackRequest) GetFeedback() *AutotriageFeedback {
 // Response of PostAutotriageFeedback.
 type PostAutotriageFeedbackResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The opinion as it is stored.
+	// The rating as it is stored.
 	NewFeedback   *AutotriageFeedback `protobuf:"bytes,1,opt,name=new_feedback,json=newFeedback,proto3" json:"new_feedback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -126,14 +126,14 @@ func (x *PostAutotriageFeedbackResponse) GetNewFeedback() *AutotriageFeedback {
 	return nil
 }
 
-// What a person thinks of a verdict.
+// A user's rating of a verdict.
 type AutotriageFeedback struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the verdict (of its analysis).
+	// Id of the verdict's analysis.
 	AutotriageId int64 `protobuf:"varint,1,opt,name=autotriage_id,json=autotriageId,proto3" json:"autotriage_id,omitempty"`
 	// Good or bad.
 	Rating v1.Rating `protobuf:"varint,2,opt,name=rating,proto3,enum=palisade.findings.v1.Rating" json:"rating,omitempty"`
-	// Why.
+	// Reason, as text.
 	Note          string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -28,7 +28,7 @@ const (
 //
 // Service group "autotriage feedback".
 type AutotriageFeedbackServiceClient interface {
-	// Says what the caller thinks of a verdict. Each user has one opinion of each; the last counts.
+	// Stores the caller's rating of a verdict. Each user has one rating per verdict; a later one replaces it.
 	PostAutotriageFeedback(ctx context.Context, in *PostAutotriageFeedbackRequest, opts ...grpc.CallOption) (*PostAutotriageFeedbackResponse, error)
 }
 
@@ -56,7 +56,7 @@ func (c *autotriageFeedbackServiceClient) PostAutotriageFeedback(ctx context.Con
 //
 // Service group "autotriage feedback".
 type AutotriageFeedbackServiceServer interface {
-	// Says what the caller thinks of a verdict. Each user has one opinion of each; the last counts.
+	// Stores the caller's rating of a verdict. Each user has one rating per verdict; a later one replaces it.
 	PostAutotriageFeedback(context.Context, *PostAutotriageFeedbackRequest) (*PostAutotriageFeedbackResponse, error)
 	mustEmbedUnimplementedAutotriageFeedbackServiceServer()
 }

@@ -24,37 +24,37 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What can stand in the way of a fix job.
+// Why a fix job was not created.
 type FixJobErrorType int32
 
 const (
-	// None was given.
+	// No reason was given.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_UNSPECIFIED FixJobErrorType = 0
-	// The connection may not push or not open pull requests.
+	// The connection has no permission to push or to open pull requests.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_NO_WRITE_ACCESS FixJobErrorType = 1
-	// The project has no repository that a pull request can be opened in.
+	// The project has no repository to open a pull request in.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_INVALID_REPOSITORY FixJobErrorType = 2
 	// No source-code host connection covers the repository.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_SCM_CONFIG_NOT_FOUND FixJobErrorType = 3
-	// The month's or the hour's quota is used up.
+	// The monthly or hourly quota is used up.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_CREDITS_EXHAUSTED FixJobErrorType = 4
-	// The host did not accept the connection's credential at the last check.
+	// The host rejected the connection's credential at the last check.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_SCM_TOKEN_FAILED FixJobErrorType = 5
-	// The connection may not read code.
+	// The connection has no permission to read code.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_CODE_ACCESS_NOT_GRANTED FixJobErrorType = 6
 	// The project is archived.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_ARCHIVED_REPOSITORY FixJobErrorType = 7
-	// No model is configured, or the deployment has switched AI or its fixes off.
+	// No model is configured, or the deployment has disabled AI or AI fixes.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_AUTOFIX_DISABLED FixJobErrorType = 8
 	// The finding is not on the primary branch.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_NON_PRIMARY_BRANCH_DISABLED FixJobErrorType = 9
-	// The deployment allows other providers than the configured one.
+	// The deployment does not allow the configured provider.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_AI_PROVIDER_NOT_ALLOWED FixJobErrorType = 10
-	// Never given: a job is about one finding.
+	// Never returned: a job is about one finding.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_GROUPING_DISABLED FixJobErrorType = 11
-	// Never given: a job is about one finding.
+	// Never returned: a job is about one finding.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_INVALID_GROUP FixJobErrorType = 12
-	// The finding is not about code.
+	// The finding is not a code finding.
 	FixJobErrorType_FIX_JOB_ERROR_TYPE_UNSUPPORTED_ISSUE_TYPE FixJobErrorType = 13
 )
 
@@ -231,14 +231,14 @@ func (x *CreateFixJobResponse) GetSuccess() bool {
 	return false
 }
 
-// What stands in the way of a fix job.
+// Why a fix job was not created.
 type FixJobError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it is.
+	// Reason code.
 	ErrorType FixJobErrorType `protobuf:"varint,1,opt,name=error_type,json=errorType,proto3,enum=palisade.ai.v1.FixJobErrorType" json:"error_type,omitempty"`
-	// The same for people, with what to do.
+	// The same for people, with what to do about it.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// The application of the connection, when its permissions are the problem.
+	// The application of the connection, when its permissions are the reason.
 	GithubAppInfo *GitHubAppInfo `protobuf:"bytes,3,opt,name=github_app_info,json=githubAppInfo,proto3" json:"github_app_info,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -298,13 +298,13 @@ func (x *FixJobError) GetGithubAppInfo() *GitHubAppInfo {
 // An application at a source-code host.
 type GitHubAppInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The host's number of it.
+	// Id of the application at the host.
 	AppId int64 `protobuf:"varint,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
 	// Its name.
 	AppName string `protobuf:"bytes,2,opt,name=app_name,json=appName,proto3" json:"app_name,omitempty"`
 	// Where it is installed.
 	InstallationTarget string `protobuf:"bytes,3,opt,name=installation_target,json=installationTarget,proto3" json:"installation_target,omitempty"`
-	// The page where its permissions are set.
+	// URL of the page that sets its permissions.
 	ConfigUrl     string `protobuf:"bytes,4,opt,name=config_url,json=configUrl,proto3" json:"config_url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

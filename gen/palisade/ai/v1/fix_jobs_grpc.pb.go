@@ -28,9 +28,9 @@ const (
 //
 // Service group "AI fix jobs".
 type AiFixJobsServiceClient interface {
-	// Has a fix of a code finding on the primary branch written and a pull request opened with it. Success means created.
-	// What stands in the way is told in the errors of the answer, whose status is 200; a finding that is closed or has a
-	// fix on its way already is refused.
+	// Generates a fix for a code finding on the primary branch and opens a pull request with it. Success means created.
+	// Failures are listed in the errors of a response with status 200. A finding that is closed, or that already has a
+	// pending fix, is refused.
 	CreateFixJob(ctx context.Context, in *CreateFixJobRequest, opts ...grpc.CallOption) (*CreateFixJobResponse, error)
 }
 
@@ -58,9 +58,9 @@ func (c *aiFixJobsServiceClient) CreateFixJob(ctx context.Context, in *CreateFix
 //
 // Service group "AI fix jobs".
 type AiFixJobsServiceServer interface {
-	// Has a fix of a code finding on the primary branch written and a pull request opened with it. Success means created.
-	// What stands in the way is told in the errors of the answer, whose status is 200; a finding that is closed or has a
-	// fix on its way already is refused.
+	// Generates a fix for a code finding on the primary branch and opens a pull request with it. Success means created.
+	// Failures are listed in the errors of a response with status 200. A finding that is closed, or that already has a
+	// pending fix, is refused.
 	CreateFixJob(context.Context, *CreateFixJobRequest) (*CreateFixJobResponse, error)
 	mustEmbedUnimplementedAiFixJobsServiceServer()
 }

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: palisade/ai/v1/memories.proto
 
-// Package palisade.ai.v1 holds what AI does for people: analyses of findings, fixes, and what it remembers for both.
+// Package palisade.ai.v1 holds the AI features: analyses of findings, fixes, and the memories that both use.
 
 package aiv1
 
@@ -28,17 +28,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What a memory counts for.
+// State of a memory.
 type AiMemoryStage int32
 
 const (
-	// Not set: live. Never shown.
+	// Not set; same as live. Never returned.
 	AiMemoryStage_AI_MEMORY_STAGE_UNSPECIFIED AiMemoryStage = 0
-	// It goes into prompts.
+	// Included in prompts.
 	AiMemoryStage_AI_MEMORY_STAGE_LIVE AiMemoryStage = 1
-	// It waits for a person to accept it.
+	// Waiting for a person to accept it.
 	AiMemoryStage_AI_MEMORY_STAGE_SUGGESTED AiMemoryStage = 2
-	// Nothing shows it any more.
+	// Deleted; no longer returned.
 	AiMemoryStage_AI_MEMORY_STAGE_DELETED AiMemoryStage = 3
 )
 
@@ -85,35 +85,35 @@ func (AiMemoryStage) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_ai_v1_memories_proto_rawDescGZIP(), []int{0}
 }
 
-// A memory. Its scope is what all of rule_id, repository_id, project_tag_id, path_prefixes and vulnerability_class name;
-// what is empty does not narrow it.
+// A memory. Its scope is the conjunction of rule_id, repository_id, project_tag_id, path_prefixes and
+// vulnerability_class. Empty fields do not restrict it.
 type Memory struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id. Not read in requests: the path decides.
+	// Id. Ignored in requests: the path gives it.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// What the assistant shall know.
+	// Text that goes into prompts.
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	// Id of a rule; empty or 0: all rules.
 	RuleId string `protobuf:"bytes,3,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
-	// Its name. Not read in requests.
+	// Name of the rule. Ignored in requests.
 	RuleName string `protobuf:"bytes,4,opt,name=rule_name,json=ruleName,proto3" json:"rule_name,omitempty"`
 	// Id of a project; empty or 0: all projects.
 	RepositoryId string `protobuf:"bytes,5,opt,name=repository_id,json=repositoryId,proto3" json:"repository_id,omitempty"`
-	// Its name. Not read in requests.
+	// Name of the rule. Ignored in requests.
 	RepositoryName string `protobuf:"bytes,6,opt,name=repository_name,json=repositoryName,proto3" json:"repository_name,omitempty"`
-	// When it was made. Not read in requests.
+	// When it was created. Ignored in requests.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// Who made it; empty for suggestions of the server. Not read in requests.
+	// Who created it; empty for suggestions of the server. Ignored in requests.
 	CreatedBy string `protobuf:"bytes,8,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
-	// What it is for: TRIAGE (verdicts), GUIDANCE (advice and fixes); both when empty.
+	// Purposes: TRIAGE (verdicts), GUIDANCE (advice and fixes); both when empty.
 	Context []string `protobuf:"bytes,9,rep,name=context,proto3" json:"context,omitempty"`
-	// What it counts for.
+	// State of the memory.
 	Stage AiMemoryStage `protobuf:"varint,10,opt,name=stage,proto3,enum=palisade.ai.v1.AiMemoryStage" json:"stage,omitempty"`
 	// Files and directories, relative to the root of the repository; empty: all.
 	PathPrefixes []string `protobuf:"bytes,11,rep,name=path_prefixes,json=pathPrefixes,proto3" json:"path_prefixes,omitempty"`
-	// Where a suggestion comes from. Not read in requests.
+	// Origin of a suggestion. Ignored in requests.
 	SuggestionSources *AiMemorySuggestionSources `protobuf:"bytes,12,opt,name=suggestion_sources,json=suggestionSources,proto3" json:"suggestion_sources,omitempty"`
-	// What analyses with it said, compared with those before without it. Not read in requests.
+	// Verdicts of analyses with this memory, compared with the earlier verdicts without it. Ignored in requests.
 	PreanalysisCounts *MemoryPreanalysisCounts `protobuf:"bytes,13,opt,name=preanalysis_counts,json=preanalysisCounts,proto3" json:"preanalysis_counts,omitempty"`
 	// Class of vulnerability as rules name it; empty: all.
 	VulnerabilityClass string `protobuf:"bytes,14,opt,name=vulnerability_class,json=vulnerabilityClass,proto3" json:"vulnerability_class,omitempty"`
@@ -258,10 +258,10 @@ func (x *Memory) GetProjectTagId() int64 {
 	return 0
 }
 
-// Where a suggested memory comes from.
+// Origin of a suggested memory.
 type AiMemorySuggestionSources struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Notes of decisions.
+	// Notes of triage decisions.
 	Sources       []*AiMemorySource `protobuf:"bytes,1,rep,name=sources,proto3" json:"sources,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -304,20 +304,20 @@ func (x *AiMemorySuggestionSources) GetSources() []*AiMemorySource {
 	return nil
 }
 
-// The note of a decision.
+// The note of a triage decision.
 type AiMemorySource struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The note.
 	Note string `protobuf:"bytes,1,opt,name=note,proto3" json:"note,omitempty"`
 	// Who wrote it.
 	CreatedBy string `protobuf:"bytes,2,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
-	// When.
+	// When it was written.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// Id of a finding that it is about.
+	// Id of a finding that the note is about.
 	SampleIssueId string `protobuf:"bytes,4,opt,name=sample_issue_id,json=sampleIssueId,proto3" json:"sample_issue_id,omitempty"`
-	// The comment's URL; empty when it was none.
+	// URL of the review comment; empty when the note was not a review comment.
 	PrCommentUrl string `protobuf:"bytes,5,opt,name=pr_comment_url,json=prCommentUrl,proto3" json:"pr_comment_url,omitempty"`
-	// The comment's id; empty when it was none.
+	// Id of the review comment; empty when the note was not a review comment.
 	ReviewCommentId string `protobuf:"bytes,6,opt,name=review_comment_id,json=reviewCommentId,proto3" json:"review_comment_id,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -395,16 +395,16 @@ func (x *AiMemorySource) GetReviewCommentId() string {
 	return ""
 }
 
-// How many findings got which verdict with a memory. Findings without a verdict before count as new.
+// Number of findings by verdict, before and with a memory. Findings without an earlier verdict count as new.
 type MemoryPreanalysisCounts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True positives that were none before.
+	// Findings that became true positives.
 	NewlyTruePositive int64 `protobuf:"varint,1,opt,name=newly_true_positive,json=newlyTruePositive,proto3" json:"newly_true_positive,omitempty"`
-	// False positives that were none before.
+	// Findings that became false positives.
 	NewlyFalsePositive int64 `protobuf:"varint,2,opt,name=newly_false_positive,json=newlyFalsePositive,proto3" json:"newly_false_positive,omitempty"`
-	// True positives, as before.
+	// Findings that stayed true positives.
 	RemainsTruePositive int64 `protobuf:"varint,3,opt,name=remains_true_positive,json=remainsTruePositive,proto3" json:"remains_true_positive,omitempty"`
-	// False positives, as before.
+	// Findings that stayed false positives.
 	RemainsFalsePositive int64 `protobuf:"varint,4,opt,name=remains_false_positive,json=remainsFalsePositive,proto3" json:"remains_false_positive,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
@@ -473,7 +473,8 @@ type MemoryFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids of projects; empty: all.
 	RepositoryIds []int64 `protobuf:"varint,1,rep,packed,name=repository_ids,json=repositoryIds,proto3" json:"repository_ids,omitempty"`
-	// True: only those for these projects by name. False: also those for a tag of them, and for all projects.
+	// True: only memories that name one of these projects. False: also memories for one of their tags and memories for
+	// all projects.
 	ExactScope    bool `protobuf:"varint,2,opt,name=exact_scope,json=exactScope,proto3" json:"exact_scope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -523,12 +524,12 @@ func (x *MemoryFilter) GetExactScope() bool {
 	return false
 }
 
-// Findings by ids of different kinds: those that any of the fields names.
+// Findings by ids of different kinds: the union of the fields.
 type NonExclusiveMemoryFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids of findings.
 	Ids []int64 `protobuf:"varint,1,rep,packed,name=ids,proto3" json:"ids,omitempty"`
-	// The same findings as these, on all refs.
+	// Findings with the same identity as these, on all refs.
 	IssueParentIds []int64 `protobuf:"varint,2,rep,packed,name=issue_parent_ids,json=issueParentIds,proto3" json:"issue_parent_ids,omitempty"`
 	// Findings of these rules.
 	RuleIds       []int64 `protobuf:"varint,3,rep,packed,name=rule_ids,json=ruleIds,proto3" json:"rule_ids,omitempty"`
@@ -693,13 +694,13 @@ type CreateMemoryFromTriageRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// What was noted.
+	// Text of the note.
 	Note string `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
-	// Which findings it was noted about.
+	// The findings that the note is about.
 	Filter *v1.IssuesFilter `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Of which type they are; all when not set.
+	// Type of the findings; all when not set.
 	IssueType v1.IssueType `protobuf:"varint,4,opt,name=issue_type,json=issueType,proto3,enum=palisade.findings.v1.IssueType" json:"issue_type,omitempty"`
-	// Besides the filter: findings by their ids. At least one of both must choose something.
+	// More findings, by id. The filter and this field must select at least one finding.
 	IdentifierFilter *NonExclusiveMemoryFilter `protobuf:"bytes,5,opt,name=identifier_filter,json=identifierFilter,proto3" json:"identifier_filter,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -823,7 +824,7 @@ type UpdateMemoryRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Id of the memory.
 	MemoryId int64 `protobuf:"varint,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
-	// What it becomes. What is not set becomes empty.
+	// The new content. Fields that are not set become empty.
 	Memory        *Memory `protobuf:"bytes,3,opt,name=memory,proto3" json:"memory,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -883,7 +884,7 @@ func (x *UpdateMemoryRequest) GetMemory() *Memory {
 // Response of UpdateMemory.
 type UpdateMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it became.
+	// The memory after the change.
 	Memory        *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1023,7 +1024,7 @@ type ListMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Which; all when not set.
+	// Which memories; all when not set.
 	Filter        *MemoryFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1177,7 +1178,7 @@ func (x *GetMemoriesByIdsRequest) GetMemoryIds() []int64 {
 // Response of GetMemoriesByIds.
 type GetMemoriesByIdsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Those that there are, by id.
+	// The memories that exist, by id.
 	Memories      []*Memory `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1269,11 +1270,11 @@ func (x *GetMemoriesStatsRequest) GetDeploymentId() int64 {
 // Response of GetMemoriesStats.
 type GetMemoriesStatsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Findings that have the verdict false positive now and were analysed with a memory.
+	// Number of findings that were analyzed with a memory and have the verdict false positive now.
 	LikelyFalsePositives int64 `protobuf:"varint,1,opt,name=likely_false_positives,json=likelyFalsePositives,proto3" json:"likely_false_positives,omitempty"`
-	// Findings that were analysed with a memory.
+	// Number of findings that were analyzed with a memory.
 	FindingsAnalyzed int64 `protobuf:"varint,2,opt,name=findings_analyzed,json=findingsAnalyzed,proto3" json:"findings_analyzed,omitempty"`
-	// Findings of pull requests that an analysis with a memory ignored.
+	// Number of findings of pull requests that an analysis with a memory ignored.
 	CommentsPrevented int64 `protobuf:"varint,3,opt,name=comments_prevented,json=commentsPrevented,proto3" json:"comments_prevented,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache

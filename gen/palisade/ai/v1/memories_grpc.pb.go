@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: palisade/ai/v1/memories.proto
 
-// Package palisade.ai.v1 holds what AI does for people: analyses of findings, fixes, and what it remembers for both.
+// Package palisade.ai.v1 holds the AI features: analyses of findings, fixes, and the memories that both use.
 
 package aiv1
 
@@ -36,28 +36,28 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "memories": what people told the assistant about their code. It is taken into the prompts about findings
-// in its scope.
+// Service group "memories": notes of users about their code. Prompts about a finding include the memories that have the
+// finding in their scope.
 type MemoriesServiceClient interface {
-	// Adds a memory. Callers who see the projects of their teams alone say for which of them it is.
+	// Creates a memory. Callers who are limited to the projects of their teams must name one of these projects.
 	CreateMemory(ctx context.Context, in *CreateMemoryRequest, opts ...grpc.CallOption) (*CreateMemoryResponse, error)
-	// Makes a memory of the note of a decision. It is for the rule and for the project that all the chosen findings share,
-	// and for all of them where they share none.
+	// Creates a memory from the note of a triage decision. Its scope is the rule and the project that all selected
+	// findings share; a rule or project that they do not share is left open.
 	CreateMemoryFromTriage(ctx context.Context, in *CreateMemoryFromTriageRequest, opts ...grpc.CallOption) (*CreateMemoryFromTriageResponse, error)
-	// Replaces a memory. A suggested one is accepted with the stage AI_MEMORY_STAGE_LIVE.
+	// Replaces a memory. The stage AI_MEMORY_STAGE_LIVE accepts a suggested memory.
 	UpdateMemory(ctx context.Context, in *UpdateMemoryRequest, opts ...grpc.CallOption) (*UpdateMemoryResponse, error)
-	// Deletes a memory: its stage becomes AI_MEMORY_STAGE_DELETED, and nothing shows it any more.
+	// Deletes a memory: its stage becomes AI_MEMORY_STAGE_DELETED, and it is no longer returned.
 	DeleteMemory(ctx context.Context, in *DeleteMemoryRequest, opts ...grpc.CallOption) (*DeleteMemoryResponse, error)
-	// Lists the live memories, by id. The GET is older, and returns all of them.
+	// Lists the live memories, by id. The GET variant is older and returns all of them without paging.
 	ListMemories(ctx context.Context, in *ListMemoriesRequest, opts ...grpc.CallOption) (*ListMemoriesResponse, error)
-	// Returns live and suggested memories by their ids. Ids of others are passed over.
+	// Returns live and suggested memories by their ids. Other ids are ignored.
 	GetMemoriesByIds(ctx context.Context, in *GetMemoriesByIdsRequest, opts ...grpc.CallOption) (*GetMemoriesByIdsResponse, error)
-	// Says what analyses with memories have done.
+	// Returns statistics of the analyses that used memories.
 	GetMemoriesStats(ctx context.Context, in *GetMemoriesStatsRequest, opts ...grpc.CallOption) (*GetMemoriesStatsResponse, error)
-	// Lists the open findings that a memory for a rule and a project would be about: the newest 1000, newest first.
+	// Lists the open findings in the scope of a rule and a project: the newest 1000, newest first.
 	FindRelevantIssues(ctx context.Context, in *FindRelevantIssuesRequest, opts ...grpc.CallOption) (*FindRelevantIssuesResponse, error)
-	// Lists suggested memories by id. The server suggests one when at least three findings of a rule in a project were
-	// ignored as false positives with notes, once for each rule and project.
+	// Lists suggested memories, by id. The server suggests a memory when at least three findings of one rule in one
+	// project were ignored as false positives with notes. It does so once per rule and project.
 	ListSuggestedMemories(ctx context.Context, in *ListSuggestedMemoriesRequest, opts ...grpc.CallOption) (*ListSuggestedMemoriesResponse, error)
 }
 
@@ -163,28 +163,28 @@ func (c *memoriesServiceClient) ListSuggestedMemories(ctx context.Context, in *L
 // All implementations must embed UnimplementedMemoriesServiceServer
 // for forward compatibility.
 //
-// Service group "memories": what people told the assistant about their code. It is taken into the prompts about findings
-// in its scope.
+// Service group "memories": notes of users about their code. Prompts about a finding include the memories that have the
+// finding in their scope.
 type MemoriesServiceServer interface {
-	// Adds a memory. Callers who see the projects of their teams alone say for which of them it is.
+	// Creates a memory. Callers who are limited to the projects of their teams must name one of these projects.
 	CreateMemory(context.Context, *CreateMemoryRequest) (*CreateMemoryResponse, error)
-	// Makes a memory of the note of a decision. It is for the rule and for the project that all the chosen findings share,
-	// and for all of them where they share none.
+	// Creates a memory from the note of a triage decision. Its scope is the rule and the project that all selected
+	// findings share; a rule or project that they do not share is left open.
 	CreateMemoryFromTriage(context.Context, *CreateMemoryFromTriageRequest) (*CreateMemoryFromTriageResponse, error)
-	// Replaces a memory. A suggested one is accepted with the stage AI_MEMORY_STAGE_LIVE.
+	// Replaces a memory. The stage AI_MEMORY_STAGE_LIVE accepts a suggested memory.
 	UpdateMemory(context.Context, *UpdateMemoryRequest) (*UpdateMemoryResponse, error)
-	// Deletes a memory: its stage becomes AI_MEMORY_STAGE_DELETED, and nothing shows it any more.
+	// Deletes a memory: its stage becomes AI_MEMORY_STAGE_DELETED, and it is no longer returned.
 	DeleteMemory(context.Context, *DeleteMemoryRequest) (*DeleteMemoryResponse, error)
-	// Lists the live memories, by id. The GET is older, and returns all of them.
+	// Lists the live memories, by id. The GET variant is older and returns all of them without paging.
 	ListMemories(context.Context, *ListMemoriesRequest) (*ListMemoriesResponse, error)
-	// Returns live and suggested memories by their ids. Ids of others are passed over.
+	// Returns live and suggested memories by their ids. Other ids are ignored.
 	GetMemoriesByIds(context.Context, *GetMemoriesByIdsRequest) (*GetMemoriesByIdsResponse, error)
-	// Says what analyses with memories have done.
+	// Returns statistics of the analyses that used memories.
 	GetMemoriesStats(context.Context, *GetMemoriesStatsRequest) (*GetMemoriesStatsResponse, error)
-	// Lists the open findings that a memory for a rule and a project would be about: the newest 1000, newest first.
+	// Lists the open findings in the scope of a rule and a project: the newest 1000, newest first.
 	FindRelevantIssues(context.Context, *FindRelevantIssuesRequest) (*FindRelevantIssuesResponse, error)
-	// Lists suggested memories by id. The server suggests one when at least three findings of a rule in a project were
-	// ignored as false positives with notes, once for each rule and project.
+	// Lists suggested memories, by id. The server suggests a memory when at least three findings of one rule in one
+	// project were ignored as false positives with notes. It does so once per rule and project.
 	ListSuggestedMemories(context.Context, *ListSuggestedMemoriesRequest) (*ListSuggestedMemoriesResponse, error)
 	mustEmbedUnimplementedMemoriesServiceServer()
 }

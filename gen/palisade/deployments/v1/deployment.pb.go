@@ -27,7 +27,7 @@ const (
 // Request of CreateDeployment.
 type CreateDeploymentRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name for people; the slug is made from it.
+	// Display name; the slug is derived from it.
 	DeploymentName string `protobuf:"bytes,1,opt,name=deployment_name,json=deploymentName,proto3" json:"deployment_name,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -296,7 +296,7 @@ type DeploymentReference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Name for people.
+	// Display name.
 	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -429,14 +429,14 @@ func (x *GetDeploymentByTokenResponse) GetDeployment() *DeploymentRecord {
 	return nil
 }
 
-// Request of UpdateDeployment. What is absent stays.
+// Request of UpdateDeployment. Absent fields stay unchanged.
 type UpdateDeploymentRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// New name for people; the slug stays.
+	// New display name; the slug stays.
 	DisplayName *string `protobuf:"bytes,2,opt,name=display_name,json=displayName,proto3,oneof" json:"display_name,omitempty"`
-	// New role of users who join.
+	// New default role of new users.
 	DefaultUserRole OrgRole `protobuf:"varint,3,opt,name=default_user_role,json=defaultUserRole,proto3,enum=palisade.deployments.v1.OrgRole" json:"default_user_role,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -588,8 +588,8 @@ func (x *GetDeploymentAuthorizedActionsRequest) GetDeploymentId() int64 {
 // Response of GetDeploymentAuthorizedActions.
 type GetDeploymentAuthorizedActionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One word per permission of the access rules that the caller's role holds: "deployment:read", "findings:triage",
-	// "scans:upload", "settings:manage", "teams:manage".
+	// One word per permission of the caller's role: "deployment:read", "findings:triage", "scans:upload",
+	// "settings:manage", "teams:manage".
 	AuthorizedActions []string `protobuf:"bytes,1,rep,name=authorized_actions,proto3" json:"authorized_actions,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -681,7 +681,7 @@ func (x *GetDeploymentDefaultUserRoleRequest) GetDeploymentId() int64 {
 // Response of GetDeploymentDefaultUserRole.
 type GetDeploymentDefaultUserRoleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Role of users who join.
+	// Default role of new users.
 	DefaultUserRole OrgRole `protobuf:"varint,1,opt,name=default_user_role,json=defaultUserRole,proto3,enum=palisade.deployments.v1.OrgRole" json:"default_user_role,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -729,7 +729,7 @@ type GetDeploymentGitHubAppStatusRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// True asks for an application that may read code.
+	// True asks for an application with permission to read code.
 	WithCodeAccess bool `protobuf:"varint,2,opt,name=with_code_access,json=withCodeAccess,proto3" json:"with_code_access,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -782,7 +782,7 @@ func (x *GetDeploymentGitHubAppStatusRequest) GetWithCodeAccess() bool {
 // Response of GetDeploymentGitHubAppStatus.
 type GetDeploymentGitHubAppStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True if there is such an application, and its registration is complete.
+	// True if the application exists and its registration is complete.
 	GithubAppStatus bool `protobuf:"varint,1,opt,name=github_app_status,proto3" json:"github_app_status,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -1133,9 +1133,9 @@ type SendDeploymentToggleFeedbackRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// What was turned on or off.
+	// What was enabled or disabled.
 	FeatureAction string `protobuf:"bytes,2,opt,name=feature_action,json=featureAction,proto3" json:"feature_action,omitempty"`
-	// What the person wrote.
+	// Text of the feedback.
 	Feedback      string `protobuf:"bytes,3,opt,name=feedback,proto3" json:"feedback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -27,13 +27,13 @@ const (
 type OrgRole int32
 
 const (
-	// Not set. Never shown.
+	// Not set. Never returned.
 	OrgRole_ORG_ROLE_UNSPECIFIED OrgRole = 0
 	// Administers the deployment.
 	OrgRole_ORG_ROLE_ADMIN OrgRole = 1
 	// Reads and triages.
 	OrgRole_ORG_ROLE_MEMBER OrgRole = 2
-	// Acts for support: reads and triages.
+	// Acts on behalf of support: reads and triages.
 	OrgRole_ORG_ROLE_IMPERSONATOR OrgRole = 3
 	// Reads.
 	OrgRole_ORG_ROLE_READONLY OrgRole = 4
@@ -84,23 +84,23 @@ func (OrgRole) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_deployments_v1_deployment_details_proto_rawDescGZIP(), []int{0}
 }
 
-// A deployment in camelCase with ids as strings: what operations on a deployment and on its users answer, and the
-// organizations of a user.
+// A deployment in camelCase with ids as strings. Returned by operations on a deployment and its users, and in a user's
+// organizations.
 type DeploymentDetails struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Name for people; the same as the display name.
+	// Display name.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Name for people.
+	// Display name.
 	DisplayName string `protobuf:"bytes,3,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
 	// Name in paths.
 	Slug string `protobuf:"bytes,4,opt,name=slug,proto3" json:"slug,omitempty"`
-	// Where the deployment comes from: "simple", made on this server.
+	// Origin of the deployment: "simple", created on this server.
 	SourceType string `protobuf:"bytes,5,opt,name=source_type,json=sourceType,proto3" json:"source_type,omitempty"`
-	// What is turned on.
+	// Enabled features.
 	Features *DeploymentFeatures `protobuf:"bytes,6,opt,name=features,proto3" json:"features,omitempty"`
-	// Id of the organization, which is the deployment.
+	// Id of the organization; the same as the deployment's id.
 	OrganizationId int64 `protobuf:"varint,7,opt,name=organization_id,json=organizationId,proto3" json:"organization_id,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -185,24 +185,24 @@ func (x *DeploymentDetails) GetOrganizationId() int64 {
 	return 0
 }
 
-// What is turned on in a deployment.
+// Enabled features of a deployment.
 type DeploymentFeatures struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Features that this deployment has before or beyond others; none.
+	// Features that only this deployment has; always empty.
 	FeatureFlags []*FeatureFlag `protobuf:"bytes,1,rep,name=feature_flags,json=featureFlags,proto3" json:"feature_flags,omitempty"`
-	// True if fixes that rules bring are offered (products.sast.human_autofix_enabled).
+	// True if fixes from rules are offered (products.sast.human_autofix_enabled).
 	HasAutofix bool `protobuf:"varint,2,opt,name=has_autofix,json=hasAutofix,proto3" json:"has_autofix,omitempty"`
-	// True if analysis goes across files.
+	// True if cross-file analysis is enabled.
 	HasDeepsemgrep bool `protobuf:"varint,3,opt,name=has_deepsemgrep,json=hasDeepsemgrep,proto3" json:"has_deepsemgrep,omitempty"`
 	// True if replies to review comments triage findings.
 	HasTriageViaComment bool `protobuf:"varint,4,opt,name=has_triage_via_comment,json=hasTriageViaComment,proto3" json:"has_triage_via_comment,omitempty"`
-	// True if dependencies can be queried.
+	// True if dependency queries are enabled.
 	HasDependencyQuery bool `protobuf:"varint,5,opt,name=has_dependency_query,json=hasDependencyQuery,proto3" json:"has_dependency_query,omitempty"`
-	// Role of users who join.
+	// Default role of new users.
 	DefaultUserRole OrgRole `protobuf:"varint,6,opt,name=default_user_role,json=defaultUserRole,proto3,enum=palisade.deployments.v1.OrgRole" json:"default_user_role,omitempty"`
-	// Version of the engine of the rule editor; empty: the server has none.
+	// Version of the engine of the rule editor; empty: this server has no such engine.
 	EditorSemgrepVersion string `protobuf:"bytes,7,opt,name=editor_semgrep_version,json=editorSemgrepVersion,proto3" json:"editor_semgrep_version,omitempty"`
-	// True if comments in code do not suppress findings; they always do.
+	// True if comments in code do not suppress findings. Always false: they always suppress.
 	NosemgrepDisabled bool `protobuf:"varint,8,opt,name=nosemgrep_disabled,json=nosemgrepDisabled,proto3" json:"nosemgrep_disabled,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -294,12 +294,12 @@ func (x *DeploymentFeatures) GetNosemgrepDisabled() bool {
 	return false
 }
 
-// A feature that a deployment has for a time.
+// A feature that a deployment has for a limited time.
 type FeatureFlag struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// When it ends; left out when never.
+	// When it ends; absent when it does not end.
 	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -354,29 +354,29 @@ type DeploymentRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Name for people; the same as the display name.
+	// Display name.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Name for people.
+	// Display name.
 	DisplayName string `protobuf:"bytes,3,opt,name=display_name,proto3" json:"display_name,omitempty"`
 	// Name in paths.
 	Slug string `protobuf:"bytes,4,opt,name=slug,proto3" json:"slug,omitempty"`
-	// Where the deployment comes from: "simple", made on this server.
+	// Origin of the deployment: "simple", created on this server.
 	SourceType string `protobuf:"bytes,5,opt,name=source_type,proto3" json:"source_type,omitempty"`
-	// True if fixes that rules bring are offered (products.sast.human_autofix_enabled).
+	// True if fixes from rules are offered (products.sast.human_autofix_enabled).
 	HasAutofix bool `protobuf:"varint,6,opt,name=has_autofix,proto3" json:"has_autofix,omitempty"`
-	// True if analysis goes across files.
+	// True if cross-file analysis is enabled.
 	HasDeepsemgrep bool `protobuf:"varint,7,opt,name=has_deepsemgrep,proto3" json:"has_deepsemgrep,omitempty"`
 	// True if replies to review comments triage findings.
 	HasTriageViaComment bool `protobuf:"varint,8,opt,name=has_triage_via_comment,proto3" json:"has_triage_via_comment,omitempty"`
-	// True if dependencies can be queried.
+	// True if dependency queries are enabled.
 	HasDependencyQuery bool `protobuf:"varint,9,opt,name=has_dependency_query,proto3" json:"has_dependency_query,omitempty"`
-	// Role of users who join (ORG_ROLE_*).
+	// Default role of new users (ORG_ROLE_*).
 	DefaultUserRole string `protobuf:"bytes,10,opt,name=default_user_role,proto3" json:"default_user_role,omitempty"`
-	// Features that this deployment has before or beyond others; none.
+	// Features that only this deployment has; always empty.
 	Features []*DeploymentRecordFeature `protobuf:"bytes,11,rep,name=features,proto3" json:"features,omitempty"`
-	// Id of the organization, which is the deployment.
+	// Id of the organization; the same as the deployment's id.
 	OrganizationId int64 `protobuf:"varint,12,opt,name=organization_id,proto3" json:"organization_id,omitempty"`
-	// Organization or group of the first connection to a source-code host; empty before.
+	// Organization or group of the first source-code host connection; empty without one.
 	ScmName       string `protobuf:"bytes,13,opt,name=scm_name,proto3" json:"scm_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -503,12 +503,12 @@ func (x *DeploymentRecord) GetScmName() string {
 	return ""
 }
 
-// A feature that a deployment has for a time, as DeploymentRecord shows it.
+// A feature that a deployment has for a limited time, in the form of DeploymentRecord.
 type DeploymentRecordFeature struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// When it ends; empty when never.
+	// When it ends; empty when it does not end.
 	ExpiresAt     string `protobuf:"bytes,2,opt,name=expires_at,proto3" json:"expires_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

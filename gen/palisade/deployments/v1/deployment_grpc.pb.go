@@ -44,40 +44,43 @@ const (
 //
 // Service group "deployment": one deployment, its settings and its users.
 type DeploymentServiceClient interface {
-	// Creates a deployment, whose administrator the caller becomes. Only who administers a deployment already may; answers 201.
+	// Creates a deployment and makes the caller its administrator. The caller must already administer a deployment.
+	// Answers 201.
 	CreateDeployment(ctx context.Context, in *CreateDeploymentRequest, opts ...grpc.CallOption) (*CreateDeploymentResponse, error)
 	// Returns a deployment.
 	GetDeployment(ctx context.Context, in *GetDeploymentRequest, opts ...grpc.CallOption) (*GetDeploymentResponse, error)
-	// Returns id and name of the deployment of an API token, as scanners ask for them. Declared after GetDeployment so that its
-	// path wins over it.
+	// Returns id and name of the deployment of an API token, in the form that scanners read. Declared after GetDeployment
+	// so that its path has precedence.
 	GetCurrentDeployment(ctx context.Context, in *GetCurrentDeploymentRequest, opts ...grpc.CallOption) (*GetCurrentDeploymentResponse, error)
 	// Returns the deployment of an API token.
 	GetDeploymentByToken(ctx context.Context, in *GetDeploymentByTokenRequest, opts ...grpc.CallOption) (*GetDeploymentByTokenResponse, error)
-	// Changes the display name or the role of users who join.
+	// Changes the display name, or the default role of new users.
 	UpdateDeployment(ctx context.Context, in *UpdateDeploymentRequest, opts ...grpc.CallOption) (*UpdateDeploymentResponse, error)
 	// Lists what the caller's role allows in the deployment.
 	GetDeploymentAuthorizedActions(ctx context.Context, in *GetDeploymentAuthorizedActionsRequest, opts ...grpc.CallOption) (*GetDeploymentAuthorizedActionsResponse, error)
-	// Returns the role of users who join.
+	// Returns the default role of new users.
 	GetDeploymentDefaultUserRole(ctx context.Context, in *GetDeploymentDefaultUserRoleRequest, opts ...grpc.CallOption) (*GetDeploymentDefaultUserRoleResponse, error)
-	// Says whether an application of the deployment is registered at GitHub.
+	// Reports whether an application of the deployment is registered at GitHub.
 	GetDeploymentGitHubAppStatus(ctx context.Context, in *GetDeploymentGitHubAppStatusRequest, opts ...grpc.CallOption) (*GetDeploymentGitHubAppStatusResponse, error)
-	// Turns triage by replies to review comments on or off.
+	// Enables or disables triage by replies to review comments.
 	UpdateDeploymentHasTriageViaComment(ctx context.Context, in *UpdateDeploymentHasTriageViaCommentRequest, opts ...grpc.CallOption) (*UpdateDeploymentHasTriageViaCommentResponse, error)
-	// Turns analysis across files on or off. It has two paths: the published one, and one in neutral words.
+	// Enables or disables cross-file analysis. It has two paths: the published path and a vendor-neutral one.
 	UpdateDeploymentHasDeepsemgrep(ctx context.Context, in *UpdateDeploymentHasDeepsemgrepRequest, opts ...grpc.CallOption) (*UpdateDeploymentHasDeepsemgrepResponse, error)
-	// Turns queries for dependencies on or off.
+	// Enables or disables dependency queries.
 	UpdateDeploymentHasDependencyQuery(ctx context.Context, in *UpdateDeploymentHasDependencyQueryRequest, opts ...grpc.CallOption) (*UpdateDeploymentHasDependencyQueryResponse, error)
-	// Keeps what somebody wrote when he turned a product on or off.
+	// Stores the feedback of a user who enabled or disabled a product.
 	SendDeploymentToggleFeedback(ctx context.Context, in *SendDeploymentToggleFeedbackRequest, opts ...grpc.CallOption) (*SendDeploymentToggleFeedbackResponse, error)
-	// Adds the caller to the deployment, with its default role, if an open invitation names his e-mail address.
+	// Adds the caller to the deployment with the default role. Requires an open invitation for the caller's e-mail
+	// address.
 	AddDeploymentUser(ctx context.Context, in *AddDeploymentUserRequest, opts ...grpc.CallOption) (*AddDeploymentUserResponse, error)
-	// Lists all users of the deployment, in the order in which they joined.
+	// Lists all users of the deployment, in the order they joined.
 	GetDeploymentUsers(ctx context.Context, in *GetDeploymentUsersRequest, opts ...grpc.CallOption) (*GetDeploymentUsersResponse, error)
-	// Lists users of the deployment page by page, in the order in which they joined.
+	// Lists the users of the deployment page by page, in the order they joined.
 	ListDeploymentUsers(ctx context.Context, in *ListDeploymentUsersRequest, opts ...grpc.CallOption) (*ListDeploymentUsersResponse, error)
-	// Removes a user from the deployment and its teams. His API tokens stay valid. The last administrator cannot be removed.
+	// Removes a user from the deployment and its teams. The user's API tokens stay valid. The last administrator cannot
+	// be removed.
 	RemoveDeploymentUser(ctx context.Context, in *RemoveDeploymentUserRequest, opts ...grpc.CallOption) (*RemoveDeploymentUserResponse, error)
-	// Gives a user another role. The last administrator stays one.
+	// Changes the role of a user. The last administrator cannot get another role.
 	PatchDeploymentUser(ctx context.Context, in *PatchDeploymentUserRequest, opts ...grpc.CallOption) (*PatchDeploymentUserResponse, error)
 }
 
@@ -265,40 +268,43 @@ func (c *deploymentServiceClient) PatchDeploymentUser(ctx context.Context, in *P
 //
 // Service group "deployment": one deployment, its settings and its users.
 type DeploymentServiceServer interface {
-	// Creates a deployment, whose administrator the caller becomes. Only who administers a deployment already may; answers 201.
+	// Creates a deployment and makes the caller its administrator. The caller must already administer a deployment.
+	// Answers 201.
 	CreateDeployment(context.Context, *CreateDeploymentRequest) (*CreateDeploymentResponse, error)
 	// Returns a deployment.
 	GetDeployment(context.Context, *GetDeploymentRequest) (*GetDeploymentResponse, error)
-	// Returns id and name of the deployment of an API token, as scanners ask for them. Declared after GetDeployment so that its
-	// path wins over it.
+	// Returns id and name of the deployment of an API token, in the form that scanners read. Declared after GetDeployment
+	// so that its path has precedence.
 	GetCurrentDeployment(context.Context, *GetCurrentDeploymentRequest) (*GetCurrentDeploymentResponse, error)
 	// Returns the deployment of an API token.
 	GetDeploymentByToken(context.Context, *GetDeploymentByTokenRequest) (*GetDeploymentByTokenResponse, error)
-	// Changes the display name or the role of users who join.
+	// Changes the display name, or the default role of new users.
 	UpdateDeployment(context.Context, *UpdateDeploymentRequest) (*UpdateDeploymentResponse, error)
 	// Lists what the caller's role allows in the deployment.
 	GetDeploymentAuthorizedActions(context.Context, *GetDeploymentAuthorizedActionsRequest) (*GetDeploymentAuthorizedActionsResponse, error)
-	// Returns the role of users who join.
+	// Returns the default role of new users.
 	GetDeploymentDefaultUserRole(context.Context, *GetDeploymentDefaultUserRoleRequest) (*GetDeploymentDefaultUserRoleResponse, error)
-	// Says whether an application of the deployment is registered at GitHub.
+	// Reports whether an application of the deployment is registered at GitHub.
 	GetDeploymentGitHubAppStatus(context.Context, *GetDeploymentGitHubAppStatusRequest) (*GetDeploymentGitHubAppStatusResponse, error)
-	// Turns triage by replies to review comments on or off.
+	// Enables or disables triage by replies to review comments.
 	UpdateDeploymentHasTriageViaComment(context.Context, *UpdateDeploymentHasTriageViaCommentRequest) (*UpdateDeploymentHasTriageViaCommentResponse, error)
-	// Turns analysis across files on or off. It has two paths: the published one, and one in neutral words.
+	// Enables or disables cross-file analysis. It has two paths: the published path and a vendor-neutral one.
 	UpdateDeploymentHasDeepsemgrep(context.Context, *UpdateDeploymentHasDeepsemgrepRequest) (*UpdateDeploymentHasDeepsemgrepResponse, error)
-	// Turns queries for dependencies on or off.
+	// Enables or disables dependency queries.
 	UpdateDeploymentHasDependencyQuery(context.Context, *UpdateDeploymentHasDependencyQueryRequest) (*UpdateDeploymentHasDependencyQueryResponse, error)
-	// Keeps what somebody wrote when he turned a product on or off.
+	// Stores the feedback of a user who enabled or disabled a product.
 	SendDeploymentToggleFeedback(context.Context, *SendDeploymentToggleFeedbackRequest) (*SendDeploymentToggleFeedbackResponse, error)
-	// Adds the caller to the deployment, with its default role, if an open invitation names his e-mail address.
+	// Adds the caller to the deployment with the default role. Requires an open invitation for the caller's e-mail
+	// address.
 	AddDeploymentUser(context.Context, *AddDeploymentUserRequest) (*AddDeploymentUserResponse, error)
-	// Lists all users of the deployment, in the order in which they joined.
+	// Lists all users of the deployment, in the order they joined.
 	GetDeploymentUsers(context.Context, *GetDeploymentUsersRequest) (*GetDeploymentUsersResponse, error)
-	// Lists users of the deployment page by page, in the order in which they joined.
+	// Lists the users of the deployment page by page, in the order they joined.
 	ListDeploymentUsers(context.Context, *ListDeploymentUsersRequest) (*ListDeploymentUsersResponse, error)
-	// Removes a user from the deployment and its teams. His API tokens stay valid. The last administrator cannot be removed.
+	// Removes a user from the deployment and its teams. The user's API tokens stay valid. The last administrator cannot
+	// be removed.
 	RemoveDeploymentUser(context.Context, *RemoveDeploymentUserRequest) (*RemoveDeploymentUserResponse, error)
-	// Gives a user another role. The last administrator stays one.
+	// Changes the role of a user. The last administrator cannot get another role.
 	PatchDeploymentUser(context.Context, *PatchDeploymentUserRequest) (*PatchDeploymentUserResponse, error)
 	mustEmbedUnimplementedDeploymentServiceServer()
 }

@@ -28,13 +28,13 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "deployment products": what each product does in a deployment.
+// Service group "deployment products": the configuration of each product in a deployment.
 type DeploymentProductsServiceClient interface {
-	// Sets the configuration of the products that the body names, each as a whole; the others stay.
+	// Replaces the configuration of each product that the body names. Other products stay unchanged.
 	PutDeploymentProductConfig(ctx context.Context, in *PutDeploymentProductConfigRequest, opts ...grpc.CallOption) (*PutDeploymentProductConfigResponse, error)
-	// Returns the configuration of all products; the defaults where none was set.
+	// Returns the configuration of all products, with defaults where none is stored.
 	GetDeploymentProductConfig(ctx context.Context, in *GetDeploymentProductConfigRequest, opts ...grpc.CallOption) (*GetDeploymentProductConfigResponse, error)
-	// Returns what operators of the server set about the products of the deployment.
+	// Returns the settings that the operators of the server made for the deployment's products.
 	GetDeploymentAdminProductConfig(ctx context.Context, in *GetDeploymentAdminProductConfigRequest, opts ...grpc.CallOption) (*GetDeploymentAdminProductConfigResponse, error)
 }
 
@@ -80,13 +80,13 @@ func (c *deploymentProductsServiceClient) GetDeploymentAdminProductConfig(ctx co
 // All implementations must embed UnimplementedDeploymentProductsServiceServer
 // for forward compatibility.
 //
-// Service group "deployment products": what each product does in a deployment.
+// Service group "deployment products": the configuration of each product in a deployment.
 type DeploymentProductsServiceServer interface {
-	// Sets the configuration of the products that the body names, each as a whole; the others stay.
+	// Replaces the configuration of each product that the body names. Other products stay unchanged.
 	PutDeploymentProductConfig(context.Context, *PutDeploymentProductConfigRequest) (*PutDeploymentProductConfigResponse, error)
-	// Returns the configuration of all products; the defaults where none was set.
+	// Returns the configuration of all products, with defaults where none is stored.
 	GetDeploymentProductConfig(context.Context, *GetDeploymentProductConfigRequest) (*GetDeploymentProductConfigResponse, error)
-	// Returns what operators of the server set about the products of the deployment.
+	// Returns the settings that the operators of the server made for the deployment's products.
 	GetDeploymentAdminProductConfig(context.Context, *GetDeploymentAdminProductConfigRequest) (*GetDeploymentAdminProductConfigResponse, error)
 	mustEmbedUnimplementedDeploymentProductsServiceServer()
 }

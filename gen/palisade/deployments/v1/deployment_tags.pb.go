@@ -31,7 +31,7 @@ type UpdateDeploymentTagRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// The tag, slashes included.
 	RepositoryTag string `protobuf:"bytes,2,opt,name=repository_tag,json=repositoryTag,proto3" json:"repository_tag,omitempty"`
-	// Its new name; empty or the same creates the tag if there is none.
+	// New name. When it is empty or unchanged, the tag is created if it does not exist.
 	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -453,7 +453,7 @@ type DeploymentTagInfo struct {
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Name.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// How many projects carry it; left out unless asked for.
+	// Number of projects with the tag; absent unless include_counts is set.
 	ProjectCount  *int64 `protobuf:"varint,3,opt,name=project_count,json=projectCount,proto3,oneof" json:"project_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

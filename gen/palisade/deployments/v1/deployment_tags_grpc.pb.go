@@ -30,18 +30,18 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "deployment tags": the labels that a deployment gives to its projects. A tag may contain slashes, which are
-// part of the path.
+// Service group "deployment tags": the labels of a deployment's projects. A tag may contain slashes, which are part of
+// the path.
 type DeploymentTagServiceClient interface {
-	// Creates a tag or gives it another name, which every project that carries it shows from then on.
+	// Creates or renames a tag. Every project with the tag shows the new name.
 	UpdateDeploymentTag(ctx context.Context, in *UpdateDeploymentTagRequest, opts ...grpc.CallOption) (*UpdateDeploymentTagResponse, error)
-	// Deletes a tag and takes it from all projects.
+	// Deletes a tag and removes it from all projects.
 	DeleteDeploymentTag(ctx context.Context, in *DeleteDeploymentTagRequest, opts ...grpc.CallOption) (*DeleteDeploymentTagResponse, error)
 	// Returns a tag.
 	GetDeploymentTag(ctx context.Context, in *GetDeploymentTagRequest, opts ...grpc.CallOption) (*GetDeploymentTagResponse, error)
-	// Lists the tags with their ids and, when asked, how many projects carry each.
+	// Lists the tags with their ids and, on request, their project counts.
 	FindDeploymentTags(ctx context.Context, in *FindDeploymentTagsRequest, opts ...grpc.CallOption) (*FindDeploymentTagsResponse, error)
-	// Lists the names of the tags. Declared after GetDeploymentTag so that its path wins over it.
+	// Lists the names of the tags. Declared after GetDeploymentTag so that its path has precedence.
 	ListDeploymentTags(ctx context.Context, in *ListDeploymentTagsRequest, opts ...grpc.CallOption) (*ListDeploymentTagsResponse, error)
 }
 
@@ -107,18 +107,18 @@ func (c *deploymentTagServiceClient) ListDeploymentTags(ctx context.Context, in 
 // All implementations must embed UnimplementedDeploymentTagServiceServer
 // for forward compatibility.
 //
-// Service group "deployment tags": the labels that a deployment gives to its projects. A tag may contain slashes, which are
-// part of the path.
+// Service group "deployment tags": the labels of a deployment's projects. A tag may contain slashes, which are part of
+// the path.
 type DeploymentTagServiceServer interface {
-	// Creates a tag or gives it another name, which every project that carries it shows from then on.
+	// Creates or renames a tag. Every project with the tag shows the new name.
 	UpdateDeploymentTag(context.Context, *UpdateDeploymentTagRequest) (*UpdateDeploymentTagResponse, error)
-	// Deletes a tag and takes it from all projects.
+	// Deletes a tag and removes it from all projects.
 	DeleteDeploymentTag(context.Context, *DeleteDeploymentTagRequest) (*DeleteDeploymentTagResponse, error)
 	// Returns a tag.
 	GetDeploymentTag(context.Context, *GetDeploymentTagRequest) (*GetDeploymentTagResponse, error)
-	// Lists the tags with their ids and, when asked, how many projects carry each.
+	// Lists the tags with their ids and, on request, their project counts.
 	FindDeploymentTags(context.Context, *FindDeploymentTagsRequest) (*FindDeploymentTagsResponse, error)
-	// Lists the names of the tags. Declared after GetDeploymentTag so that its path wins over it.
+	// Lists the names of the tags. Declared after GetDeploymentTag so that its path has precedence.
 	ListDeploymentTags(context.Context, *ListDeploymentTagsRequest) (*ListDeploymentTagsResponse, error)
 	mustEmbedUnimplementedDeploymentTagServiceServer()
 }

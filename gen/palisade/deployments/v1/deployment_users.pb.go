@@ -23,11 +23,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What a user is in a team, in the words of the older permission model.
+// Role of a user in a team, in the terms of the older permission model.
 type Role int32
 
 const (
-	// Not set. Never shown.
+	// Not set. Never returned.
 	Role_ROLE_UNSPECIFIED Role = 0
 	// Administers the deployment.
 	Role_ROLE_ADMINISTRATOR Role = 1
@@ -88,15 +88,15 @@ func (Role) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_deployments_v1_deployment_users_proto_rawDescGZIP(), []int{0}
 }
 
-// Which projects join a team by themselves.
+// Which projects are added to a team automatically.
 type ProjectManagementType int32
 
 const (
-	// Not set. Never shown.
+	// Not set. Never returned.
 	ProjectManagementType_PROJECT_MANAGEMENT_TYPE_UNSPECIFIED ProjectManagementType = 0
 	// None.
 	ProjectManagementType_PROJECT_MANAGEMENT_TYPE_UNMANAGED ProjectManagementType = 1
-	// All new ones.
+	// All new projects.
 	ProjectManagementType_PROJECT_MANAGEMENT_TYPE_ALL_PROJECTS ProjectManagementType = 2
 )
 
@@ -145,7 +145,7 @@ func (ProjectManagementType) EnumDescriptor() ([]byte, []int) {
 type MemberFilterType int32
 
 const (
-	// All. Never shown.
+	// All. Never returned.
 	MemberFilterType_MEMBER_FILTER_TYPE_UNSPECIFIED MemberFilterType = 0
 	// Administrators.
 	MemberFilterType_MEMBER_FILTER_TYPE_ADMIN_ONLY MemberFilterType = 1
@@ -243,7 +243,7 @@ func (x *AddDeploymentUserRequest) GetDeploymentId() int64 {
 // Response of AddDeploymentUser.
 type AddDeploymentUserResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The deployment that the caller belongs to now.
+	// The deployment that the caller joined.
 	Deployment    *DeploymentDetails `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -291,7 +291,7 @@ type GetDeploymentUsersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Without effect: no users are copied from GitHub that could be left out.
+	// No effect: users are not copied from GitHub.
 	PruneGithub bool `protobuf:"varint,2,opt,name=prune_github,json=pruneGithub,proto3" json:"prune_github,omitempty"`
 	// True lists active users only; every user of a deployment is active.
 	ShowActive    bool `protobuf:"varint,3,opt,name=show_active,json=showActive,proto3" json:"show_active,omitempty"`
@@ -401,27 +401,27 @@ type DeploymentUser struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the user.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// His role.
+	// Role of the user.
 	OrgRole OrgRole `protobuf:"varint,2,opt,name=org_role,json=orgRole,proto3,enum=palisade.deployments.v1.OrgRole" json:"org_role,omitempty"`
-	// How he signs in: the OpenID Connect issuer that vouches for him; empty for users of this server alone.
+	// How the user signs in: the OpenID Connect issuer; empty for users of this server.
 	Authentication []string `protobuf:"bytes,3,rep,name=authentication,proto3" json:"authentication,omitempty"`
-	// When he joined.
+	// When the user joined.
 	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
-	// When his role was changed last; when he joined if never.
+	// When the role last changed; the time of joining if it never changed.
 	LastUpdatedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=last_updated_at,json=lastUpdatedAt,proto3" json:"last_updated_at,omitempty"`
-	// His teams, by id.
+	// Teams of the user, by id.
 	Groups []*GroupWithRole `protobuf:"bytes,6,rep,name=groups,proto3" json:"groups,omitempty"`
-	// His name.
+	// Name of the user.
 	Name string `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
-	// What he signs in with: his e-mail address.
+	// Sign-in name: the e-mail address.
 	Login string `protobuf:"bytes,8,opt,name=login,proto3" json:"login,omitempty"`
 	// E-mail address.
 	Email string `protobuf:"bytes,9,opt,name=email,proto3" json:"email,omitempty"`
-	// URL of his picture; empty: the server keeps none.
+	// URL of the user's picture; always empty: the server stores none.
 	AvatarUrl string `protobuf:"bytes,10,opt,name=avatar_url,json=avatarUrl,proto3" json:"avatar_url,omitempty"`
-	// True: who must not act any longer is removed.
+	// Always true: inactive users are removed from the deployment.
 	Active bool `protobuf:"varint,11,opt,name=active,proto3" json:"active,omitempty"`
-	// True if a directory manages him; none does.
+	// True if a directory manages the user. Always false.
 	ScimManaged   bool `protobuf:"varint,12,opt,name=scim_managed,json=scimManaged,proto3" json:"scim_managed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -541,12 +541,12 @@ func (x *DeploymentUser) GetScimManaged() bool {
 	return false
 }
 
-// A team and what a user is in it.
+// A team, and the user's role in it.
 type GroupWithRole struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The team.
 	Group *Group `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
-	// What the user is in it.
+	// Role of the user in the team.
 	Role          Role `protobuf:"varint,2,opt,name=role,proto3,enum=palisade.deployments.v1.Role" json:"role,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -596,36 +596,36 @@ func (x *GroupWithRole) GetRole() Role {
 	return Role_ROLE_UNSPECIFIED
 }
 
-// A team in the words of the older permission model.
+// A team in the terms of the older permission model.
 type Group struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the team.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,2,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Name for people.
+	// Display name.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// Name in paths.
 	Slug string `protobuf:"bytes,4,opt,name=slug,proto3" json:"slug,omitempty"`
-	// What it is for; empty: teams have no description.
+	// Description. Always empty: teams have none.
 	Description string `protobuf:"bytes,5,opt,name=description,proto3" json:"description,omitempty"`
-	// Ids of its projects; empty in lists of users, where repository_count says how many there are.
+	// Ids of the team's projects. Empty in lists of users; see repository_count.
 	RepositoryIds []int64 `protobuf:"varint,6,rep,packed,name=repository_ids,json=repositoryIds,proto3" json:"repository_ids,omitempty"`
-	// Its members; empty in lists of users, where user_count says how many there are.
+	// Members of the team. Empty in lists of users; see user_count.
 	Users []*GroupUser `protobuf:"bytes,7,rep,name=users,proto3" json:"users,omitempty"`
-	// True if users who join the deployment join the team.
+	// True if users who join the deployment are added to the team.
 	IsDefault bool `protobuf:"varint,8,opt,name=is_default,json=isDefault,proto3" json:"is_default,omitempty"`
-	// Whether new projects join the team.
+	// Whether new projects are added to the team.
 	ProjectManagementType ProjectManagementType `protobuf:"varint,9,opt,name=project_management_type,json=projectManagementType,proto3,enum=palisade.deployments.v1.ProjectManagementType" json:"project_management_type,omitempty"`
-	// Id of the team above; left out when there is none.
+	// Id of the parent team; absent when there is none.
 	ParentGroupId *int64 `protobuf:"varint,10,opt,name=parent_group_id,json=parentGroupId,proto3,oneof" json:"parent_group_id,omitempty"`
-	// Ids of the teams below.
+	// Ids of the child teams.
 	ChildGroupIds []int64 `protobuf:"varint,11,rep,packed,name=child_group_ids,json=childGroupIds,proto3" json:"child_group_ids,omitempty"`
-	// How many projects it has.
+	// Number of projects.
 	RepositoryCount int64 `protobuf:"varint,12,opt,name=repository_count,json=repositoryCount,proto3" json:"repository_count,omitempty"`
-	// How many members it has.
+	// Number of members.
 	UserCount int64 `protobuf:"varint,13,opt,name=user_count,json=userCount,proto3" json:"user_count,omitempty"`
-	// How many teams are below.
+	// Number of child teams.
 	ChildGroupCount int64 `protobuf:"varint,14,opt,name=child_group_count,json=childGroupCount,proto3" json:"child_group_count,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -764,7 +764,7 @@ type GroupUser struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the user.
 	UserId int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// What he is in the team.
+	// Role of the member in the team.
 	Role          Role `protobuf:"varint,2,opt,name=role,proto3,enum=palisade.deployments.v1.Role" json:"role,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -885,7 +885,7 @@ type PaginationOptions struct {
 	PageToken string `protobuf:"bytes,1,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Users per page, at most 1000; 100 when 0.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// Without effect: the list has one order.
+	// No effect: the list has one order.
 	SortBy        string `protobuf:"bytes,3,opt,name=sort_by,json=sortBy,proto3" json:"sort_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -942,12 +942,12 @@ func (x *PaginationOptions) GetSortBy() string {
 	return ""
 }
 
-// Which users to list. Empty fields filter nothing.
+// Which users to list. Empty fields do not restrict the list.
 type ListDeploymentUsersFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Part of the name or the e-mail address, in any case.
+	// Part of the name or the e-mail address, case-insensitive.
 	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
-	// Without effect: no users are copied from GitHub that could be left out.
+	// No effect: users are not copied from GitHub.
 	PruneGithub bool `protobuf:"varint,2,opt,name=prune_github,json=pruneGithub,proto3" json:"prune_github,omitempty"`
 	// True lists active users only; every user of a deployment is active.
 	ShowActive bool `protobuf:"varint,3,opt,name=show_active,json=showActive,proto3" json:"show_active,omitempty"`
@@ -1187,7 +1187,7 @@ type PatchDeploymentUserRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Id of the user.
 	UserId int64 `protobuf:"varint,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// His new role.
+	// New role of the user.
 	NewRole       OrgRole `protobuf:"varint,3,opt,name=new_role,json=newRole,proto3,enum=palisade.deployments.v1.OrgRole" json:"new_role,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

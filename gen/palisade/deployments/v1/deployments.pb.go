@@ -115,9 +115,9 @@ type DeploymentV1 struct {
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Display name.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Name in paths, derived from the display name when the deployment was created.
+	// Slug in paths, derived from the display name when the deployment is created.
 	Slug string `protobuf:"bytes,3,opt,name=slug,proto3" json:"slug,omitempty"`
-	// Where its findings are listed.
+	// Link to its findings.
 	Findings      *EndpointReference `protobuf:"bytes,4,opt,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -31,9 +31,9 @@ const (
 //
 // Service group "deployments".
 type DeploymentsServiceClient interface {
-	// Lists the deployments that the credential belongs to, with their slugs. A token sees exactly one.
+	// Lists the deployments of the credential, with their slugs. A token belongs to exactly one.
 	ListDeploymentsV1(ctx context.Context, in *ListDeploymentsV1Request, opts ...grpc.CallOption) (*ListDeploymentsV1Response, error)
-	// Lists the deployments that the credential belongs to, id and name only.
+	// Lists the deployments of the credential, id and name only.
 	ListDeployments(ctx context.Context, in *ListDeploymentsRequest, opts ...grpc.CallOption) (*ListDeploymentsResponse, error)
 }
 
@@ -71,9 +71,9 @@ func (c *deploymentsServiceClient) ListDeployments(ctx context.Context, in *List
 //
 // Service group "deployments".
 type DeploymentsServiceServer interface {
-	// Lists the deployments that the credential belongs to, with their slugs. A token sees exactly one.
+	// Lists the deployments of the credential, with their slugs. A token belongs to exactly one.
 	ListDeploymentsV1(context.Context, *ListDeploymentsV1Request) (*ListDeploymentsV1Response, error)
-	// Lists the deployments that the credential belongs to, id and name only.
+	// Lists the deployments of the credential, id and name only.
 	ListDeployments(context.Context, *ListDeploymentsRequest) (*ListDeploymentsResponse, error)
 	mustEmbedUnimplementedDeploymentsServiceServer()
 }

@@ -114,7 +114,7 @@ type FeatureRollout struct {
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Name.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// True if everybody has it.
+	// True if it is enabled for everybody.
 	RolledOut bool `protobuf:"varint,3,opt,name=rolled_out,proto3" json:"rolled_out,omitempty"`
 	// Since when.
 	RolledOutAt   *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=rolled_out_at,proto3" json:"rolled_out_at,omitempty"`

@@ -26,9 +26,9 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "feature rollouts": what this build of the server can do.
+// Service group "feature rollouts": the features of this build of the server.
 type FeatureRolloutsServiceClient interface {
-	// Lists the features of this build. All of them are on for everybody.
+	// Lists the features of this build. All of them are enabled for everybody.
 	ListAvailableFeatureRollouts(ctx context.Context, in *ListAvailableFeatureRolloutsRequest, opts ...grpc.CallOption) (*ListAvailableFeatureRolloutsResponse, error)
 }
 
@@ -54,9 +54,9 @@ func (c *featureRolloutsServiceClient) ListAvailableFeatureRollouts(ctx context.
 // All implementations must embed UnimplementedFeatureRolloutsServiceServer
 // for forward compatibility.
 //
-// Service group "feature rollouts": what this build of the server can do.
+// Service group "feature rollouts": the features of this build of the server.
 type FeatureRolloutsServiceServer interface {
-	// Lists the features of this build. All of them are on for everybody.
+	// Lists the features of this build. All of them are enabled for everybody.
 	ListAvailableFeatureRollouts(context.Context, *ListAvailableFeatureRolloutsRequest) (*ListAvailableFeatureRolloutsResponse, error)
 	mustEmbedUnimplementedFeatureRolloutsServiceServer()
 }

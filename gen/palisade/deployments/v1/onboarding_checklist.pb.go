@@ -24,37 +24,37 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What is to do.
+// Type of the step.
 type TaskType int32
 
 const (
-	// Not set. Never shown.
+	// Not set. Never returned.
 	TaskType_TASK_TYPE_UNSPECIFIED TaskType = 0
-	// Take the tour. A step of each user; done when he says so.
+	// Take the tour. A step of each user; done when the user marks it.
 	TaskType_TASK_TYPE_COMPLETE_TOUR TaskType = 1
-	// Scan a project. Done when there is a scan.
+	// Scan a project. Done when a scan exists.
 	TaskType_TASK_TYPE_SCAN_CODE TaskType = 2
-	// Triage a finding in the own code. Done when there is one that is triaged.
+	// Triage a finding in your own code. Done when a triaged finding exists.
 	TaskType_TASK_TYPE_TRIAGE_FIRST_PARTY TaskType = 3
-	// Triage a finding in a dependency. Done when there is one that is triaged.
+	// Triage a finding in a dependency. Done when a triaged finding exists.
 	TaskType_TASK_TYPE_TRIAGE_DEPENDENCY TaskType = 4
-	// Scan a project again and again. Done when one has two scans, or managed scans are on.
+	// Scan a project regularly. Done when a project has two scans, or managed scans are enabled.
 	TaskType_TASK_TYPE_SET_UP_RECURRING_SCAN TaskType = 5
-	// Configure what scans pass over. Done when somebody says so.
+	// Configure what scans ignore. Done when somebody marks it.
 	TaskType_TASK_TYPE_CONFIGURE_IGNORES TaskType = 6
-	// Join the chat of the community. A step of each user; done when he says so.
+	// Join the community's chat. A step of each user; done when the user marks it.
 	TaskType_TASK_TYPE_JOIN_SLACK TaskType = 7
-	// Say what rules do. Done when a finding has a policy mode.
+	// Configure what rules do. Done when a finding has a policy mode.
 	TaskType_TASK_TYPE_CUSTOMIZE_RULES TaskType = 8
-	// Have findings sent somewhere. Done when there is a notification rule or a webhook.
+	// Send findings to another system. Done when a notification rule or a webhook exists.
 	TaskType_TASK_TYPE_ENABLE_INTEGRATION TaskType = 9
-	// Bring in somebody else. Done when there are two users, or an open invitation.
+	// Add another user. Done when the deployment has two users or an open invitation.
 	TaskType_TASK_TYPE_ADD_TEAM_MEMBER TaskType = 10
-	// Write a rule. Done when somebody says so.
+	// Write a rule. Done when somebody marks it.
 	TaskType_TASK_TYPE_WRITE_CUSTOM_RULE TaskType = 11
-	// Connect a source-code host. Done when a connection was checked and works.
+	// Connect a source-code host. Done when the check of a connection succeeded.
 	TaskType_TASK_TYPE_SETUP_SCM_PROVIDER TaskType = 12
-	// Turn on AI-powered help. Done when it is on.
+	// Enable the AI features. Done when they are enabled.
 	TaskType_TASK_TYPE_ENABLE_ASSISTANT TaskType = 13
 	// The same under its later name.
 	TaskType_TASK_TYPE_ENABLE_SEMGREP_MULTIMODAL TaskType = 14
@@ -125,11 +125,11 @@ func (TaskType) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_deployments_v1_onboarding_checklist_proto_rawDescGZIP(), []int{0}
 }
 
-// Where a step stands.
+// State of a step.
 type TaskState int32
 
 const (
-	// Not set. Never shown.
+	// Not set. Never returned.
 	TaskState_TASK_STATE_UNSPECIFIED TaskState = 0
 	// Done.
 	TaskState_TASK_STATE_COMPLETE TaskState = 1
@@ -182,15 +182,15 @@ func (TaskState) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_deployments_v1_onboarding_checklist_proto_rawDescGZIP(), []int{1}
 }
 
-// Whose step it is.
+// Owner of the step.
 type TaskLevel int32
 
 const (
-	// Not set. Never shown.
+	// Not set. Never returned.
 	TaskLevel_TASK_LEVEL_UNSPECIFIED TaskLevel = 0
-	// The deployment's.
+	// The deployment's step.
 	TaskLevel_TASK_LEVEL_ORG TaskLevel = 1
-	// Each user's.
+	// A step of each user.
 	TaskLevel_TASK_LEVEL_USER TaskLevel = 2
 )
 
@@ -238,11 +238,12 @@ func (TaskLevel) EnumDescriptor() ([]byte, []int) {
 // A step.
 type OnboardingTask struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What is to do.
+	// Type of the step.
 	Type TaskType `protobuf:"varint,1,opt,name=type,proto3,enum=palisade.deployments.v1.TaskType" json:"type,omitempty"`
-	// Where it stands. To be set are TASK_STATE_COMPLETE and TASK_STATE_INCOMPLETE.
+	// State of the step. Requests may set TASK_STATE_COMPLETE and TASK_STATE_INCOMPLETE.
 	State TaskState `protobuf:"varint,2,opt,name=state,proto3,enum=palisade.deployments.v1.TaskState" json:"state,omitempty"`
-	// Whose step it is; in a change, for whom the caller speaks. Absent: whose step it is by its type.
+	// Owner of the step: the deployment or a user. A change sets the state for this owner; absent: the level of the
+	// step's type.
 	Level         TaskLevel `protobuf:"varint,3,opt,name=level,proto3,enum=palisade.deployments.v1.TaskLevel" json:"level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -550,7 +551,7 @@ func (x *InviteMembersRequest) GetEmails() []string {
 // Response of InviteMembers.
 type InviteMembersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What came of it, for people.
+	// Result for people.
 	Message       string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

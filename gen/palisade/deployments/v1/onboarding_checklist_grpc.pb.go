@@ -28,12 +28,13 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "onboarding checklist": the first steps with a deployment, computed from what exists in it.
+// Service group "onboarding checklist": the first steps with a deployment. Their state is computed from the data of the
+// deployment.
 type ChecklistServiceClient interface {
-	// Returns the steps and where they stand.
+	// Returns the steps and their states.
 	GetChecklistStatus(ctx context.Context, in *GetChecklistStatusRequest, opts ...grpc.CallOption) (*GetChecklistStatusResponse, error)
-	// Says of steps that they are done, or takes that back. A step that shows in the data is done in any case. Everybody may
-	// speak for himself, administrators for the deployment.
+	// Marks steps as done or not done. A step that the data shows as done stays done. Users may change their own steps,
+	// administrators the deployment's steps.
 	PatchChecklist(ctx context.Context, in *PatchChecklistRequest, opts ...grpc.CallOption) (*PatchChecklistResponse, error)
 	// Invites people by e-mail address to join the deployment.
 	InviteMembers(ctx context.Context, in *InviteMembersRequest, opts ...grpc.CallOption) (*InviteMembersResponse, error)
@@ -81,12 +82,13 @@ func (c *checklistServiceClient) InviteMembers(ctx context.Context, in *InviteMe
 // All implementations must embed UnimplementedChecklistServiceServer
 // for forward compatibility.
 //
-// Service group "onboarding checklist": the first steps with a deployment, computed from what exists in it.
+// Service group "onboarding checklist": the first steps with a deployment. Their state is computed from the data of the
+// deployment.
 type ChecklistServiceServer interface {
-	// Returns the steps and where they stand.
+	// Returns the steps and their states.
 	GetChecklistStatus(context.Context, *GetChecklistStatusRequest) (*GetChecklistStatusResponse, error)
-	// Says of steps that they are done, or takes that back. A step that shows in the data is done in any case. Everybody may
-	// speak for himself, administrators for the deployment.
+	// Marks steps as done or not done. A step that the data shows as done stays done. Users may change their own steps,
+	// administrators the deployment's steps.
 	PatchChecklist(context.Context, *PatchChecklistRequest) (*PatchChecklistResponse, error)
 	// Invites people by e-mail address to join the deployment.
 	InviteMembers(context.Context, *InviteMembersRequest) (*InviteMembersResponse, error)

@@ -27,7 +27,7 @@ const (
 type SsoType int32
 
 const (
-	// Not set. Never shown.
+	// Not set. Never returned.
 	SsoType_SSO_TYPE_UNSPECIFIED SsoType = 0
 	// GitHub.
 	SsoType_SSO_TYPE_GITHUB SsoType = 1
@@ -191,17 +191,17 @@ func (x *ListDeploymentSsoProvidersResponse) GetProviders() []*DeploymentSsoProv
 // A provider of a deployment.
 type DeploymentSsoProvider struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id: that of the provider.
+	// Id of the provider.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,2,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// The provider.
 	Provider *SsoProvider `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
-	// True if it is on.
+	// True if it is enabled.
 	Enabled bool `protobuf:"varint,4,opt,name=enabled,proto3" json:"enabled,omitempty"`
-	// Id of the source that it is the provider of: that of the provider.
+	// Id of the source; the same as the provider's id.
 	SourceId int64 `protobuf:"varint,5,opt,name=source_id,json=sourceId,proto3" json:"source_id,omitempty"`
-	// How many users of the deployment it vouches for.
+	// Number of users of the deployment who sign in with it.
 	UserCount     int64 `protobuf:"varint,6,opt,name=user_count,json=userCount,proto3" json:"user_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -279,7 +279,7 @@ func (x *DeploymentSsoProvider) GetUserCount() int64 {
 	return 0
 }
 
-// Who vouches for users.
+// An identity provider.
 type SsoProvider struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id.
@@ -288,7 +288,7 @@ type SsoProvider struct {
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// Protocol.
 	Type SsoType `protobuf:"varint,3,opt,name=type,proto3,enum=palisade.deployments.v1.SsoType" json:"type,omitempty"`
-	// Name for people: the host of the issuer.
+	// Display name: the host of the issuer.
 	DisplayName string `protobuf:"bytes,4,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
 	// Domain of the users' e-mail addresses; empty: any.
 	EmailDomain string `protobuf:"bytes,5,opt,name=email_domain,json=emailDomain,proto3" json:"email_domain,omitempty"`
@@ -400,17 +400,17 @@ func (x *SsoProvider) GetSimpleData() *SimpleProviderData {
 // An OpenID Connect issuer.
 type OpenIdProviderData struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The audience (aud) that its tokens carry.
+	// The audience (aud) of its tokens.
 	ClientId string `protobuf:"bytes,1,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
-	// Always empty: the server verifies tokens, which takes no secret.
+	// Always empty: verifying tokens needs no secret.
 	ClientSecret string `protobuf:"bytes,2,opt,name=client_secret,json=clientSecret,proto3" json:"client_secret,omitempty"`
-	// Where it describes itself.
+	// URL of the discovery document.
 	WellKnownUrl string `protobuf:"bytes,3,opt,name=well_known_url,json=wellKnownUrl,proto3" json:"well_known_url,omitempty"`
-	// Where users sign in; empty: it is in the description.
+	// Authorization endpoint; empty: see the discovery document.
 	AuthUri string `protobuf:"bytes,4,opt,name=auth_uri,json=authUri,proto3" json:"auth_uri,omitempty"`
-	// Where codes are exchanged; empty: it is in the description.
+	// Token endpoint; empty: see the discovery document.
 	TokenUri string `protobuf:"bytes,5,opt,name=token_uri,json=tokenUri,proto3" json:"token_uri,omitempty"`
-	// Where it describes users; empty: it is in the description.
+	// Userinfo endpoint; empty: see the discovery document.
 	UserinfoUri   string `protobuf:"bytes,6,opt,name=userinfo_uri,json=userinfoUri,proto3" json:"userinfo_uri,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -488,18 +488,18 @@ func (x *OpenIdProviderData) GetUserinfoUri() string {
 	return ""
 }
 
-// A SAML 2 identity provider. The server speaks to none.
+// A SAML 2 identity provider. This server does not support SAML.
 type Saml2ProviderData struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its name.
 	IdpIssuer string `protobuf:"bytes,1,opt,name=idp_issuer,json=idpIssuer,proto3" json:"idp_issuer,omitempty"`
-	// Where users sign in.
+	// Sign-in URL.
 	IdpSsoUrl string `protobuf:"bytes,2,opt,name=idp_sso_url,json=idpSsoUrl,proto3" json:"idp_sso_url,omitempty"`
 	// Its certificate, PEM.
 	X509Cert string `protobuf:"bytes,3,opt,name=x509cert,proto3" json:"x509cert,omitempty"`
 	// True if any authentication context is accepted.
 	UnspecifiedAuthnContext bool `protobuf:"varint,4,opt,name=unspecified_authn_context,json=unspecifiedAuthnContext,proto3" json:"unspecified_authn_context,omitempty"`
-	// Name of the service provider.
+	// Entity id of the service provider.
 	SpEntityId    string `protobuf:"bytes,5,opt,name=sp_entity_id,json=spEntityId,proto3" json:"sp_entity_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -26,9 +26,9 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "deployment SSO providers": who vouches for the users of a deployment.
+// Service group "deployment SSO providers": the identity providers of a deployment's users.
 type DeploymentSsoProvidersServiceClient interface {
-	// Lists the providers by which users of the deployment sign in: the OpenID Connect issuer of the server, if it has one.
+	// Lists the identity providers of the deployment's users: the OpenID Connect issuer of the server, if it has one.
 	ListDeploymentSsoProviders(ctx context.Context, in *ListDeploymentSsoProvidersRequest, opts ...grpc.CallOption) (*ListDeploymentSsoProvidersResponse, error)
 }
 
@@ -54,9 +54,9 @@ func (c *deploymentSsoProvidersServiceClient) ListDeploymentSsoProviders(ctx con
 // All implementations must embed UnimplementedDeploymentSsoProvidersServiceServer
 // for forward compatibility.
 //
-// Service group "deployment SSO providers": who vouches for the users of a deployment.
+// Service group "deployment SSO providers": the identity providers of a deployment's users.
 type DeploymentSsoProvidersServiceServer interface {
-	// Lists the providers by which users of the deployment sign in: the OpenID Connect issuer of the server, if it has one.
+	// Lists the identity providers of the deployment's users: the OpenID Connect issuer of the server, if it has one.
 	ListDeploymentSsoProviders(context.Context, *ListDeploymentSsoProvidersRequest) (*ListDeploymentSsoProvidersResponse, error)
 	mustEmbedUnimplementedDeploymentSsoProvidersServiceServer()
 }

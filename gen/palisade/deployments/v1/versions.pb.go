@@ -23,15 +23,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Where a scanner ran.
+// Environment of a scanner.
 type ScanEnvironment int32
 
 const (
-	// Not known. Never shown.
+	// Not known. Never returned.
 	ScanEnvironment_SCAN_ENVIRONMENT_UNSPECIFIED ScanEnvironment = 0
-	// On somebody's machine.
+	// A developer's machine.
 	ScanEnvironment_SCAN_ENVIRONMENT_LOCAL ScanEnvironment = 1
-	// By managed scans.
+	// Managed scans.
 	ScanEnvironment_SCAN_ENVIRONMENT_MANAGED_SCANS ScanEnvironment = 2
 	// GitHub Actions.
 	ScanEnvironment_SCAN_ENVIRONMENT_GITHUB_ACTIONS ScanEnvironment = 3
@@ -109,7 +109,7 @@ type GetProjectVersionInfoRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Product: sast, sca, secrets or ai_sast, in any case, with or without PRODUCT_ before it.
+	// Product: sast, sca, secrets or ai_sast, case-insensitive, with or without the prefix PRODUCT_.
 	Product       string `protobuf:"bytes,2,opt,name=product,proto3" json:"product,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -205,16 +205,16 @@ func (x *GetProjectVersionInfoResponse) GetProjectInfo() []*ProjectVersionInfo {
 	return nil
 }
 
-// How a project is scanned.
+// The scanner of a project.
 type ProjectVersionInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the project.
 	RepositoryName string `protobuf:"bytes,1,opt,name=repository_name,json=repositoryName,proto3" json:"repository_name,omitempty"`
 	// Id of the project.
 	RepositoryId int64 `protobuf:"varint,2,opt,name=repository_id,json=repositoryId,proto3" json:"repository_id,omitempty"`
-	// Version of the scanner; empty when the report did not say.
+	// Version of the scanner; empty when the report does not state it.
 	CliVersion string `protobuf:"bytes,3,opt,name=cli_version,json=cliVersion,proto3" json:"cli_version,omitempty"`
-	// Where the scanner ran, told by the URL of its CI job; SCAN_ENVIRONMENT_LOCAL without one.
+	// Environment of the scanner, derived from the URL of its CI job; SCAN_ENVIRONMENT_LOCAL without such a URL.
 	ScanEnvironment ScanEnvironment `protobuf:"varint,4,opt,name=scan_environment,json=scanEnvironment,proto3,enum=palisade.deployments.v1.ScanEnvironment" json:"scan_environment,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache

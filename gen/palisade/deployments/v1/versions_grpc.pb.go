@@ -26,9 +26,9 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "versions": with what projects are scanned.
+// Service group "versions": the scanner versions of projects.
 type VersionsServiceClient interface {
-	// Lists the projects that a product scans, with version and surroundings of the scanner in the latest scan.
+	// Lists the projects that a product scans, with version and environment of the scanner in the latest scan.
 	GetProjectVersionInfo(ctx context.Context, in *GetProjectVersionInfoRequest, opts ...grpc.CallOption) (*GetProjectVersionInfoResponse, error)
 }
 
@@ -54,9 +54,9 @@ func (c *versionsServiceClient) GetProjectVersionInfo(ctx context.Context, in *G
 // All implementations must embed UnimplementedVersionsServiceServer
 // for forward compatibility.
 //
-// Service group "versions": with what projects are scanned.
+// Service group "versions": the scanner versions of projects.
 type VersionsServiceServer interface {
-	// Lists the projects that a product scans, with version and surroundings of the scanner in the latest scan.
+	// Lists the projects that a product scans, with version and environment of the scanner in the latest scan.
 	GetProjectVersionInfo(context.Context, *GetProjectVersionInfoRequest) (*GetProjectVersionInfoResponse, error)
 	mustEmbedUnimplementedVersionsServiceServer()
 }

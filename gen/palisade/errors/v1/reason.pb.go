@@ -29,13 +29,13 @@ type Reason int32
 const (
 	// Not a reason.
 	Reason_REASON_UNSPECIFIED Reason = 0
-	// The server failed; the request id finds it in the log.
+	// The server failed. Search the log for the request id.
 	Reason_REASON_INTERNAL Reason = 1
-	// A field has a value that is not allowed; the text names the field, what was got and what is allowed.
+	// A field has a value that is not allowed. The text names the field, the value and what is allowed.
 	Reason_REASON_INVALID_ARGUMENT Reason = 2
-	// page_size or limit is outside its bounds.
+	// page_size or limit is out of range.
 	Reason_REASON_PAGE_SIZE_OUT_OF_RANGE Reason = 3
-	// The cursor is not one of ours, or belongs to another filter.
+	// The cursor was not issued by this server, or belongs to another filter.
 	Reason_REASON_INVALID_CURSOR Reason = 4
 	// The body is not JSON; the text names the position.
 	Reason_REASON_MALFORMED_JSON Reason = 5
@@ -49,43 +49,43 @@ const (
 	Reason_REASON_SCHEME_NOT_ACCEPTED Reason = 9
 	// The credential is valid, but its role does not allow the operation.
 	Reason_REASON_PERMISSION_DENIED Reason = 10
-	// There is no such thing, or the credential may not know of it.
+	// The resource does not exist, or the credential may not see it.
 	Reason_REASON_NOT_FOUND Reason = 11
 	// No operation has this path.
 	Reason_REASON_ROUTE_NOT_FOUND Reason = 12
 	// The path exists, with other methods.
 	Reason_REASON_METHOD_NOT_ALLOWED Reason = 13
-	// The operation is declared, but not built.
+	// The operation is declared, but not implemented.
 	Reason_REASON_NOT_IMPLEMENTED Reason = 14
-	// The change collides with what is stored.
+	// The change conflicts with the stored state.
 	Reason_REASON_CONFLICT Reason = 15
-	// A thing of this name exists.
+	// A resource with this name exists.
 	Reason_REASON_ALREADY_EXISTS Reason = 16
-	// The state of the thing does not allow the operation.
+	// The state of the resource does not allow the operation.
 	Reason_REASON_FAILED_PRECONDITION Reason = 17
 	// The deployment uses a newer service for this.
 	Reason_REASON_DEPLOYMENT_MIGRATED Reason = 18
-	// Too many requests; Retry-After says when to come back.
+	// Too many requests; Retry-After says when to retry.
 	Reason_REASON_RATE_LIMITED Reason = 19
 	// The request took longer than allowed.
 	Reason_REASON_DEADLINE_EXCEEDED Reason = 20
-	// The server is starting, stopping or overloaded; try again.
+	// The server is starting, stopping or overloaded; retry.
 	Reason_REASON_UNAVAILABLE Reason = 21
-	// The caller went away.
+	// The caller disconnected.
 	Reason_REASON_CANCELLED Reason = 22
 	// The operation needs the header If-Match (metadata if-match).
 	Reason_REASON_PRECONDITION_REQUIRED Reason = 23
-	// The slug belongs to something that the server manages itself.
+	// The slug is reserved for a resource that the server manages.
 	Reason_REASON_RESERVED_SLUG Reason = 24
-	// Two things of one document have the same slug.
+	// Two elements of one document have the same slug.
 	Reason_REASON_DUPLICATE_SLUG Reason = 25
-	// There is no such type of condition.
+	// The type of condition is unknown.
 	Reason_REASON_UNSUPPORTED_CONDITION_TYPE Reason = 26
-	// There is no such type of action.
+	// The type of action is unknown.
 	Reason_REASON_UNSUPPORTED_ACTION_TYPE Reason = 27
 	// A document names a project, a tag or a rule that does not exist.
 	Reason_REASON_UNKNOWN_REFERENCE Reason = 28
-	// The disk of the server, or of its database, has no room; Retry-After says when to come back.
+	// The disk of the server, or of its database, is full; Retry-After says when to retry.
 	Reason_REASON_STORAGE_FULL Reason = 29
 )
 

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: palisade/findings/v1/findings.proto
 
-// Package palisade.findings.v1 holds what scans found and what people decided about it.
+// Package palisade.findings.v1 holds the findings of scans and the triage decisions about them.
 
 package findingsv1
 
@@ -27,7 +27,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Request of ListFindings. Filters that the contract gives for some issue types only are ignored for the others.
+// Request of ListFindings. A filter that the contract defines for some issue types only is ignored for other types.
 type ListFindingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Slug of the deployment.
@@ -38,17 +38,17 @@ type ListFindingsRequest struct {
 	Since float64 `protobuf:"fixed64,3,opt,name=since,proto3" json:"since,omitempty"`
 	// Zero-based number of the page.
 	Page int64 `protobuf:"varint,4,opt,name=page,proto3" json:"page,omitempty"`
-	// True collapses a finding that is on several refs into one: the one with the oldest relevant_since.
+	// True collapses a finding that is on several refs into one: the finding with the oldest relevant_since.
 	Dedup bool `protobuf:"varint,5,opt,name=dedup,proto3" json:"dedup,omitempty"`
 	// Findings per page, 100 to 3000; 100 when absent.
 	PageSize *int64 `protobuf:"varint,6,opt,name=page_size,proto3,oneof" json:"page_size,omitempty"`
-	// Names of projects, compared without regard to case.
+	// Names of projects, case-insensitive.
 	Repos []string `protobuf:"bytes,7,rep,name=repos,proto3" json:"repos,omitempty"`
 	// Ids of projects.
 	RepositoryIds []int64 `protobuf:"varint,8,rep,packed,name=repository_ids,proto3" json:"repository_ids,omitempty"`
-	// Status; all but removed when absent.
+	// Status; all except removed when absent.
 	Status string `protobuf:"bytes,9,opt,name=status,proto3" json:"status,omitempty"`
-	// Reasons of the decision to ignore; looked at only with status=ignored.
+	// Reasons of the decision to ignore; used only with status=ignored.
 	TriageReasons []string `protobuf:"bytes,10,rep,name=triage_reasons,proto3" json:"triage_reasons,omitempty"`
 	// Severities.
 	Severities []string `protobuf:"bytes,11,rep,name=severities,proto3" json:"severities,omitempty"`
@@ -70,7 +70,7 @@ type ListFindingsRequest struct {
 	Exposures []string `protobuf:"bytes,19,rep,name=exposures,proto3" json:"exposures,omitempty"`
 	// Transitivities of the dependency; sca only.
 	Transitivities []string `protobuf:"bytes,20,rep,name=transitivities,proto3" json:"transitivities,omitempty"`
-	// True: only findings of malicious dependencies; false: only the others. sca only.
+	// True: only findings of malicious dependencies; false: only other findings. sca only.
 	IsMalicious *bool `protobuf:"varint,21,opt,name=is_malicious,proto3,oneof" json:"is_malicious,omitempty"`
 	// States of the click-to-fix pull request; sast and sca only.
 	ClickToFixPrState []string `protobuf:"bytes,22,rep,name=click_to_fix_pr_state,proto3" json:"click_to_fix_pr_state,omitempty"`
@@ -265,7 +265,7 @@ func (x *ListFindingsRequest) GetClickToFixPrState() []string {
 // Response of ListFindings.
 type ListFindingsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The page of findings; empty after the last.
+	// The page of findings; empty after the last page.
 	Findings      []*Finding `protobuf:"bytes,1,rep,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -317,25 +317,25 @@ type Finding struct {
 	Id int64 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
 	// Full ref, for example "refs/heads/main".
 	Ref string `protobuf:"bytes,3,opt,name=ref,proto3" json:"ref,omitempty"`
-	// The scan that saw it first.
+	// The scan that reported it first.
 	FirstSeenScanId int64 `protobuf:"varint,4,opt,name=first_seen_scan_id,proto3" json:"first_seen_scan_id,omitempty"`
-	// Identity that changes with any edit of the matched lines.
+	// Identity that changes with every edit of the matched lines.
 	SyntacticId string `protobuf:"bytes,5,opt,name=syntactic_id,proto3" json:"syntactic_id,omitempty"`
-	// Identity that survives moves of the lines; equal on all refs of the project.
+	// Identity that survives moved lines; equal on all refs of the project.
 	MatchBasedId string `protobuf:"bytes,6,opt,name=match_based_id,proto3" json:"match_based_id,omitempty"`
 	// The linked ticket, or null.
 	ExternalTicket *ExternalTicket `protobuf:"bytes,7,opt,name=external_ticket,proto3" json:"external_ticket,omitempty"`
-	// Review comments that announced it.
+	// Review comments about it.
 	ReviewComments []*ReviewComment `protobuf:"bytes,8,rep,name=review_comments,proto3" json:"review_comments,omitempty"`
 	// The project.
 	Repository *FindingRepository `protobuf:"bytes,9,opt,name=repository,proto3" json:"repository,omitempty"`
-	// Link to the line at the scanned commit; empty when the repository URL is unknown.
+	// Link to the line at the scanned commit; empty when the URL of the repository is unknown.
 	LineOfCodeUrl string `protobuf:"bytes,10,opt,name=line_of_code_url,proto3" json:"line_of_code_url,omitempty"`
-	// What people decided: untriaged, ignored, reopened, reviewing, fixing, provisionally_ignored.
+	// Triage decision: untriaged, ignored, reopened, reviewing, fixing, provisionally_ignored.
 	TriageState string `protobuf:"bytes,11,opt,name=triage_state,proto3" json:"triage_state,omitempty"`
-	// What scans saw: unresolved, muted, fixed.
+	// State from scans: unresolved, muted, fixed.
 	State string `protobuf:"bytes,12,opt,name=state,proto3" json:"state,omitempty"`
-	// Both together: open, fixed, ignored, reviewing, fixing, provisionally_ignored.
+	// state and triage_state combined: open, fixed, ignored, reviewing, fixing, provisionally_ignored.
 	Status string `protobuf:"bytes,13,opt,name=status,proto3" json:"status,omitempty"`
 	// low, medium, high or critical.
 	Severity string `protobuf:"bytes,14,opt,name=severity,proto3" json:"severity,omitempty"`
@@ -343,15 +343,15 @@ type Finding struct {
 	Confidence string `protobuf:"bytes,15,opt,name=confidence,proto3" json:"confidence,omitempty"`
 	// Categories of the rule.
 	Categories []string `protobuf:"bytes,16,rep,name=categories,proto3" json:"categories,omitempty"`
-	// When a scan saw it first on this ref.
+	// When a scan first reported it on this ref.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=created_at,proto3" json:"created_at,omitempty"`
-	// When it became relevant: first seen, or seen again after a fix.
+	// When it became relevant: first reported, or reported again after a fix.
 	RelevantSince *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=relevant_since,proto3" json:"relevant_since,omitempty"`
 	// Name of the rule.
 	RuleName string `protobuf:"bytes,19,opt,name=rule_name,proto3" json:"rule_name,omitempty"`
-	// What the tool said about this finding.
+	// Message of the tool about this finding.
 	RuleMessage string `protobuf:"bytes,20,opt,name=rule_message,proto3" json:"rule_message,omitempty"`
-	// Where it is.
+	// Location of the finding.
 	Location *FindingLocation `protobuf:"bytes,21,opt,name=location,proto3" json:"location,omitempty"`
 	// When it was last triaged, or null.
 	TriagedAt *timestamppb.Timestamp `protobuf:"bytes,22,opt,name=triaged_at,proto3" json:"triaged_at,omitempty"`
@@ -363,15 +363,15 @@ type Finding struct {
 	StateUpdatedAt *timestamppb.Timestamp `protobuf:"bytes,25,opt,name=state_updated_at,proto3" json:"state_updated_at,omitempty"`
 	// The rule.
 	Rule *FindingRule `protobuf:"bytes,26,opt,name=rule,proto3" json:"rule,omitempty"`
-	// The policy that asked for it, or null.
+	// The policy that covers it, or null.
 	SourcingPolicy *PolicyReference `protobuf:"bytes,27,opt,name=sourcing_policy,proto3" json:"sourcing_policy,omitempty"`
-	// What AI assistance added; an empty object when nothing.
+	// AI results about it; an empty object when there are none.
 	Assistant *Assistant `protobuf:"bytes,28,opt,name=assistant,proto3" json:"assistant,omitempty"`
 	// Pull requests that fix it.
 	ClickToFixPrs []*ClickToFixPr `protobuf:"bytes,29,rep,name=click_to_fix_prs,proto3" json:"click_to_fix_prs,omitempty"`
-	// Failed attempts to make such a pull request.
+	// Failed attempts to open such a pull request.
 	ClickToFixFailures []*ClickToFixFailure `protobuf:"bytes,30,rep,name=click_to_fix_failures,proto3" json:"click_to_fix_failures,omitempty"`
-	// Impact as AI-powered detection describes it.
+	// Impact as AI detection describes it.
 	AiImpact string `protobuf:"bytes,31,opt,name=ai_impact,proto3" json:"ai_impact,omitempty"`
 	// Exploit prediction, or null.
 	EpssScore *EpssScore `protobuf:"bytes,32,opt,name=epss_score,proto3" json:"epss_score,omitempty"`
@@ -383,7 +383,7 @@ type Finding struct {
 	IsMalicious bool `protobuf:"varint,35,opt,name=is_malicious,proto3" json:"is_malicious,omitempty"`
 	// "no reachability analysis", "reachable", "always reachable", "conditionally reachable" or "unreachable".
 	Reachability string `protobuf:"bytes,36,opt,name=reachability,proto3" json:"reachability,omitempty"`
-	// Under which condition it is reachable, or null.
+	// The condition under which it is reachable, or null.
 	ReachableCondition string `protobuf:"bytes,37,opt,name=reachable_condition,proto3" json:"reachable_condition,omitempty"`
 	// Where the dependency is used, or null.
 	Usage *Usage `protobuf:"bytes,38,opt,name=usage,proto3" json:"usage,omitempty"`
@@ -751,7 +751,7 @@ func (x *FindingRepository) GetUrl() string {
 	return ""
 }
 
-// A place in a file. Lines and columns count from 1; the end column is exclusive.
+// A location in a file. Lines and columns count from 1; the end column is exclusive.
 type FindingLocation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Path relative to the root of the repository.
@@ -838,7 +838,7 @@ type FindingRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What the rule is about.
+	// Description of the rule.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	// low, medium or high.
 	Confidence string `protobuf:"bytes,3,opt,name=confidence,proto3" json:"confidence,omitempty"`
@@ -942,7 +942,7 @@ func (x *FindingRule) GetOwaspNames() []string {
 	return nil
 }
 
-// The policy that asked for a finding.
+// The policy that covers a finding.
 type PolicyReference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Numeric id.
@@ -1079,7 +1079,7 @@ func (x *ExternalTicket) GetUrl() string {
 	return ""
 }
 
-// A review comment that announced a finding.
+// A review comment about a finding.
 type ReviewComment struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the discussion.
@@ -1137,7 +1137,7 @@ func (x *ReviewComment) GetExternalNoteId() int64 {
 // A pull request that fixes a finding.
 type ClickToFixPr struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// When it was made.
+	// When it was created.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=created_at,proto3" json:"created_at,omitempty"`
 	// URL.
 	Url           string `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
@@ -1189,12 +1189,12 @@ func (x *ClickToFixPr) GetUrl() string {
 	return ""
 }
 
-// A failed attempt to make a pull request.
+// A failed attempt to open a pull request.
 type ClickToFixFailure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// When it failed.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=created_at,proto3" json:"created_at,omitempty"`
-	// Why.
+	// Reason of the failure.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1244,14 +1244,14 @@ func (x *ClickToFixFailure) GetReason() string {
 	return ""
 }
 
-// What AI assistance added to a finding; absent parts are left out.
+// AI results about a finding; absent parts are left out.
 type Assistant struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A suggested change.
 	Autofix *AssistantAutofix `protobuf:"bytes,1,opt,name=autofix,proto3" json:"autofix,omitempty"`
 	// A verdict.
 	Autotriage *AssistantAutotriage `protobuf:"bytes,2,opt,name=autotriage,proto3" json:"autotriage,omitempty"`
-	// The component that is affected.
+	// The affected component.
 	Component *AssistantComponent `protobuf:"bytes,3,opt,name=component,proto3" json:"component,omitempty"`
 	// How to fix it.
 	Guidance *AssistantGuidance `protobuf:"bytes,4,opt,name=guidance,proto3" json:"guidance,omitempty"`
@@ -1329,7 +1329,7 @@ func (x *Assistant) GetRuleExplanation() *AssistantRuleExplanation {
 // A suggested change.
 type AssistantAutofix struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Why this change, or null.
+	// Reason for the change, or null.
 	Explanation string `protobuf:"bytes,1,opt,name=explanation,proto3" json:"explanation,omitempty"`
 	// The code.
 	FixCode       string `protobuf:"bytes,2,opt,name=fix_code,proto3" json:"fix_code,omitempty"`
@@ -1384,7 +1384,7 @@ func (x *AssistantAutofix) GetFixCode() string {
 // A verdict.
 type AssistantAutotriage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Why.
+	// Reason of the verdict.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	// true_positive or false_positive.
 	Verdict       string `protobuf:"bytes,2,opt,name=verdict,proto3" json:"verdict,omitempty"`
@@ -1494,9 +1494,9 @@ func (x *AssistantComponent) GetTag() string {
 // How to fix a finding.
 type AssistantGuidance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Step by step, or null.
+	// Step-by-step instructions, or null.
 	Instructions string `protobuf:"bytes,1,opt,name=instructions,proto3" json:"instructions,omitempty"`
-	// In short.
+	// Summary.
 	Summary       string `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1549,9 +1549,9 @@ func (x *AssistantGuidance) GetSummary() string {
 // A rule, explained.
 type AssistantRuleExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At length.
+	// Full text.
 	Explanation string `protobuf:"bytes,1,opt,name=explanation,proto3" json:"explanation,omitempty"`
-	// In short.
+	// Summary.
 	Summary       string `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1848,7 +1848,7 @@ func (x *Usage) GetLocation() *UsageLocation {
 	return nil
 }
 
-// A place in both key sets that clients read.
+// A location, under both sets of keys that clients read.
 type UsageLocation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Path.

@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: palisade/findings/v1/findings.proto
 
-// Package palisade.findings.v1 holds what scans found and what people decided about it.
+// Package palisade.findings.v1 holds the findings of scans and the triage decisions about them.
 
 package findingsv1
 
@@ -30,7 +30,7 @@ const (
 //
 // Service group "findings".
 type FindingsServiceClient interface {
-	// Lists code, supply chain or AI-powered detection findings, newest relevant_since first.
+	// Lists code, supply-chain or AI-detected findings, newest relevant_since first.
 	ListFindings(ctx context.Context, in *ListFindingsRequest, opts ...grpc.CallOption) (*ListFindingsResponse, error)
 }
 
@@ -58,7 +58,7 @@ func (c *findingsServiceClient) ListFindings(ctx context.Context, in *ListFindin
 //
 // Service group "findings".
 type FindingsServiceServer interface {
-	// Lists code, supply chain or AI-powered detection findings, newest relevant_since first.
+	// Lists code, supply-chain or AI-detected findings, newest relevant_since first.
 	ListFindings(context.Context, *ListFindingsRequest) (*ListFindingsResponse, error)
 	mustEmbedUnimplementedFindingsServiceServer()
 }

@@ -25,15 +25,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What people do to identities.
+// Kind of an identity change.
 type IdentityChangeKind int32
 
 const (
 	// Not given.
 	IdentityChangeKind_IDENTITY_CHANGE_KIND_UNSPECIFIED IdentityChangeKind = 0
-	// One finding became two, or left the others of its name.
+	// One finding became two, or was separated from its siblings.
 	IdentityChangeKind_IDENTITY_CHANGE_KIND_SPLIT IdentityChangeKind = 1
-	// Two became one.
+	// Two findings became one.
 	IdentityChangeKind_IDENTITY_CHANGE_KIND_MERGE IdentityChangeKind = 2
 )
 
@@ -85,8 +85,8 @@ type ExplainMatchRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// The finding.
 	FindingId int64 `protobuf:"varint,2,opt,name=finding_id,json=findingId,proto3" json:"finding_id,omitempty"`
-	// How many of the earlier joins, of the findings on other refs and of the identity changes to show at the most, each:
-	// 1 to 100; 20 when absent.
+	// Maximum number of earlier sightings, of findings on other refs and of identity changes, each: 1 to 100; 20 when
+	// absent.
 	Limit         *int32 `protobuf:"varint,3,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -148,25 +148,26 @@ type ExplainMatchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The finding.
 	Finding *IdentityFinding `protobuf:"bytes,1,opt,name=finding,proto3" json:"finding,omitempty"`
-	// Name of its tool.
+	// Name of the tool.
 	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
-	// What tells analyses of one tool apart; empty for most tools.
+	// Category that separates analyses of one tool; empty for most tools.
 	AnalysisCategory string `protobuf:"bytes,3,opt,name=analysis_category,json=analysisCategory,proto3" json:"analysis_category,omitempty"`
-	// Its rule.
+	// Name of the rule.
 	RuleName string `protobuf:"bytes,4,opt,name=rule_name,json=ruleName,proto3" json:"rule_name,omitempty"`
-	// By what it is recognised.
+	// Identity of the finding.
 	Identity *FindingIdentity `protobuf:"bytes,5,opt,name=identity,proto3" json:"identity,omitempty"`
-	// The evidence that its latest sight left, the strongest first: the next scan looks for it in this order.
+	// Evidence of the latest sighting, strongest first. The next scan tries it in this order.
 	Evidence []*IdentityEvidence `protobuf:"bytes,6,rep,name=evidence,proto3" json:"evidence,omitempty"`
-	// How the latest scan that had something to say about it met it; unset when none is known.
+	// The latest scan that covers the finding; unset when none is known.
 	Latest *IdentitySight `protobuf:"bytes,7,opt,name=latest,proto3" json:"latest,omitempty"`
-	// Joins by other than exact evidence, and its birth where others were considered, of scans before the latest; newest first.
+	// Earlier scans that matched it by other than exact evidence, or created it after considering other findings; newest
+	// first.
 	Earlier []*IdentitySight `protobuf:"bytes,8,rep,name=earlier,proto3" json:"earlier,omitempty"`
-	// The findings of the same identity on other refs.
+	// Findings with the same identity on other refs.
 	OtherRefs []*IdentityFinding `protobuf:"bytes,9,rep,name=other_refs,json=otherRefs,proto3" json:"other_refs,omitempty"`
-	// What people changed about it, newest first.
+	// Changes that people made to its identity, newest first.
 	Changes []*IdentityChange `protobuf:"bytes,10,rep,name=changes,proto3" json:"changes,omitempty"`
-	// The finding that it was merged into; unset for one that lives.
+	// The finding that it was merged into; unset when it was not merged.
 	MergedInto    *int64 `protobuf:"varint,11,opt,name=merged_into,json=mergedInto,proto3,oneof" json:"merged_into,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -279,24 +280,24 @@ func (x *ExplainMatchResponse) GetMergedInto() int64 {
 	return 0
 }
 
-// A finding, as far as its identity goes.
+// A finding, with the fields that concern its identity.
 type IdentityFinding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The finding.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Its project.
+	// Id of the project.
 	ProjectId int64 `protobuf:"varint,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
-	// Its full ref.
+	// Full ref.
 	Ref string `protobuf:"bytes,3,opt,name=ref,proto3" json:"ref,omitempty"`
-	// What scans saw last: unresolved, muted, fixed or removed.
+	// State from the latest scans: unresolved, muted, fixed or removed.
 	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
-	// What people or automation decided; untriaged when nobody did.
+	// Triage decision of a person or of automation; untriaged when there is none.
 	TriageState string `protobuf:"bytes,5,opt,name=triage_state,json=triageState,proto3" json:"triage_state,omitempty"`
-	// Why, for ignored findings; empty for others.
+	// Reason of the decision; empty unless the finding is ignored.
 	TriageReason string `protobuf:"bytes,6,opt,name=triage_reason,json=triageReason,proto3" json:"triage_reason,omitempty"`
-	// Both combined.
+	// state and triage_state combined.
 	Status string `protobuf:"bytes,7,opt,name=status,proto3" json:"status,omitempty"`
-	// Where it was last seen.
+	// Location in the latest sighting.
 	Place         *IdentityPlace `protobuf:"bytes,8,opt,name=place,proto3" json:"place,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -388,10 +389,10 @@ func (x *IdentityFinding) GetPlace() *IdentityPlace {
 	return nil
 }
 
-// A place in the code.
+// A location in the code.
 type IdentityPlace struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The file; empty when the scan named none.
+	// Path of the file; empty when the scan names none.
 	FilePath string `protobuf:"bytes,1,opt,name=file_path,json=filePath,proto3" json:"file_path,omitempty"`
 	// First line, from 1; 0 when unknown.
 	Line int32 `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
@@ -470,18 +471,18 @@ func (x *IdentityPlace) GetEndColumn() int32 {
 	return 0
 }
 
-// By what a finding is recognised.
+// Identity of a finding.
 type FindingIdentity struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name: equal on all refs of the project, kept while the evidence changes.
+	// Name of the identity: equal on all refs of the project, and stable while the evidence changes.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Version of the ladder that its latest evidence was made by; 0 when there is none yet.
+	// Version of the ladder that made its latest evidence; 0 when there is none yet.
 	Version int32 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
-	// The scan that saw it first, on whatever ref; 0 when it is gone.
+	// The scan that reported it first, on any ref; 0 when that scan was deleted.
 	FirstScanId int64 `protobuf:"varint,3,opt,name=first_scan_id,json=firstScanId,proto3" json:"first_scan_id,omitempty"`
 	// The ref of that scan.
 	FirstRef string `protobuf:"bytes,4,opt,name=first_ref,json=firstRef,proto3" json:"first_ref,omitempty"`
-	// When that was.
+	// Time of that scan.
 	Since         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -557,9 +558,9 @@ type IdentityEvidence struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rung of the ladder: match_based_id, tool_fingerprint, code, snippet, message, shape or line.
 	Rung string `protobuf:"bytes,1,opt,name=rung,proto3" json:"rung,omitempty"`
-	// What it is made of, in words. Nothing of the code or the message for findings of secrets.
+	// Description of its inputs. Contains no code and no message for secrets.
 	MadeOf string `protobuf:"bytes,2,opt,name=made_of,json=madeOf,proto3" json:"made_of,omitempty"`
-	// The hash that scans compare, in hexadecimal digits; empty for a line and for findings of secrets.
+	// The hash that matching compares, hexadecimal; empty for the rung line and for secrets.
 	Hash          string `protobuf:"bytes,3,opt,name=hash,proto3" json:"hash,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -616,28 +617,29 @@ func (x *IdentityEvidence) GetHash() string {
 	return ""
 }
 
-// How a scan met a finding.
+// What a scan found out about a finding.
 type IdentitySight struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The scan.
 	ScanId int64 `protobuf:"varint,1,opt,name=scan_id,json=scanId,proto3" json:"scan_id,omitempty"`
-	// When it was.
+	// Time of the scan.
 	At *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
-	// Its full ref.
+	// Full ref.
 	Ref string `protobuf:"bytes,3,opt,name=ref,proto3" json:"ref,omitempty"`
-	// What became of it: seen (by the same evidence), joined (by other evidence), new, not_looked_at, fixed or removed.
+	// Outcome: seen (matched by the same evidence), joined (matched by other evidence), new, not_looked_at (not covered),
+	// fixed or removed.
 	Outcome string `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	// The evidence that joined them; empty when it was not seen, and for a new one.
+	// The evidence that matched; empty when it was not reported or is new.
 	Rung string `protobuf:"bytes,5,opt,name=rung,proto3" json:"rung,omitempty"`
-	// All of that in a sentence.
+	// The same as a sentence.
 	Text string `protobuf:"bytes,6,opt,name=text,proto3" json:"text,omitempty"`
-	// Where it was before; unset when it had not been seen before, and where it did not matter.
+	// Location before the scan; unset when there was no earlier sighting or the location did not matter.
 	Before *IdentityPlace `protobuf:"bytes,7,opt,name=before,proto3" json:"before,omitempty"`
-	// Where the scan saw it; unset when it did not.
+	// Location in this scan; unset when it was not reported.
 	After *IdentityPlace `protobuf:"bytes,8,opt,name=after,proto3" json:"after,omitempty"`
-	// Ref of the finding whose name it took; empty when it had a name already.
+	// Ref of the finding that it inherited its name from; empty when it already had a name.
 	FromRef string `protobuf:"bytes,9,opt,name=from_ref,json=fromRef,proto3" json:"from_ref,omitempty"`
-	// What else the result could have been, where it was not plain.
+	// Other findings that could have matched the result, when the match was ambiguous.
 	Considered    []*IdentityCandidate `protobuf:"bytes,10,rep,name=considered,proto3" json:"considered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -743,14 +745,14 @@ func (x *IdentitySight) GetConsidered() []*IdentityCandidate {
 	return nil
 }
 
-// A finding that a result could have been.
+// A finding that could have matched a result.
 type IdentityCandidate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The finding.
 	FindingId int64 `protobuf:"varint,1,opt,name=finding_id,json=findingId,proto3" json:"finding_id,omitempty"`
-	// The evidence that spoke for it.
+	// The evidence for the match.
 	Rung string `protobuf:"bytes,2,opt,name=rung,proto3" json:"rung,omitempty"`
-	// Why it was not taken; empty for the one that was.
+	// Why it was not chosen; empty for the chosen one.
 	Refused       string `protobuf:"bytes,3,opt,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -807,28 +809,28 @@ func (x *IdentityCandidate) GetRefused() string {
 	return ""
 }
 
-// What a person said about the identity of findings.
+// A change that a person made to the identity of findings.
 type IdentityChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Numeric id.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// The project.
 	ProjectId int64 `protobuf:"varint,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
-	// What was done.
+	// Kind of the change.
 	Kind IdentityChangeKind `protobuf:"varint,3,opt,name=kind,proto3,enum=palisade.findings.v1.IdentityChangeKind" json:"kind,omitempty"`
-	// Split: the finding that was split; merge: the one that stays.
+	// Split: the finding that was split. Merge: the finding that stays.
 	FindingId int64 `protobuf:"varint,4,opt,name=finding_id,json=findingId,proto3" json:"finding_id,omitempty"`
-	// Split: the new finding, unset when there is none; merge: the one that went into the other.
+	// Split: the new finding, unset when there is none. Merge: the finding that was merged into the other.
 	OtherId *int64 `protobuf:"varint,5,opt,name=other_id,json=otherId,proto3,oneof" json:"other_id,omitempty"`
-	// Why.
+	// Reason, as text.
 	Note string `protobuf:"bytes,6,opt,name=note,proto3" json:"note,omitempty"`
-	// Who: user or token.
+	// Kind of actor: user or token.
 	ActorKind string `protobuf:"bytes,7,opt,name=actor_kind,json=actorKind,proto3" json:"actor_kind,omitempty"`
 	// Id of the user or the token.
 	ActorId int64 `protobuf:"varint,8,opt,name=actor_id,json=actorId,proto3" json:"actor_id,omitempty"`
-	// When.
+	// When the change was made.
 	At *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=at,proto3" json:"at,omitempty"`
-	// When it was taken back; unset while it stands.
+	// When it was undone; unset while it is in effect.
 	UndoneAt      *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=undone_at,json=undoneAt,proto3" json:"undone_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -941,7 +943,7 @@ type SplitFindingRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// The finding.
 	FindingId int64 `protobuf:"varint,2,opt,name=finding_id,json=findingId,proto3" json:"finding_id,omitempty"`
-	// Why.
+	// Reason, as text.
 	Note          string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1001,9 +1003,9 @@ func (x *SplitFindingRequest) GetNote() string {
 // Response of SplitFinding.
 type SplitFindingResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What was done.
+	// The recorded change.
 	Change *IdentityChange `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
-	// The findings after it: the one that was split, and the new one if there is one.
+	// The findings after the split: the one that was split, and the new one if there is one.
 	Findings      []*IdentityFinding `protobuf:"bytes,2,rep,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1058,11 +1060,11 @@ type MergeFindingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// The finding that goes.
+	// The finding that is merged into the other one.
 	FindingId int64 `protobuf:"varint,2,opt,name=finding_id,json=findingId,proto3" json:"finding_id,omitempty"`
 	// The finding that stays, of the same project, tool, analysis category and issue type.
 	Into int64 `protobuf:"varint,3,opt,name=into,proto3" json:"into,omitempty"`
-	// Why.
+	// Reason, as text.
 	Note          string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1129,9 +1131,9 @@ func (x *MergeFindingsRequest) GetNote() string {
 // Response of MergeFindings.
 type MergeFindingsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What was done.
+	// The recorded change.
 	Change *IdentityChange `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
-	// The two findings after it: the one that stays, and the one that went.
+	// The two findings after the merge: the one that stays, and the one that was merged into it.
 	Findings      []*IdentityFinding `protobuf:"bytes,2,rep,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1188,7 +1190,7 @@ type UndoIdentityChangeRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// The change.
 	IdentityChangeId int64 `protobuf:"varint,2,opt,name=identity_change_id,json=identityChangeId,proto3" json:"identity_change_id,omitempty"`
-	// Why.
+	// Reason, as text.
 	Note          string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1248,9 +1250,9 @@ func (x *UndoIdentityChangeRequest) GetNote() string {
 // Response of UndoIdentityChange.
 type UndoIdentityChangeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The change, which no longer stands.
+	// The change, now undone.
 	Change *IdentityChange `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
-	// The findings that the change names, after it was taken back.
+	// The findings that the change names, after the undo.
 	Findings      []*IdentityFinding `protobuf:"bytes,2,rep,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1305,9 +1307,9 @@ type ListIdentityChangesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Changes in this project only.
+	// Only changes in this project.
 	ProjectId int64 `protobuf:"varint,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
-	// Changes that name this finding only.
+	// Only changes that name this finding.
 	FindingId int64 `protobuf:"varint,3,opt,name=finding_id,json=findingId,proto3" json:"finding_id,omitempty"`
 	// Cursor of the previous page.
 	Cursor string `protobuf:"bytes,4,opt,name=cursor,proto3" json:"cursor,omitempty"`
@@ -1387,7 +1389,7 @@ type ListIdentityChangesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The changes.
 	Changes []*IdentityChange `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
-	// Cursor of the next page; empty at the end.
+	// Cursor of the next page; empty after the last page.
 	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -30,18 +30,20 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// By what findings are recognised from scan to scan, and what people do when that went wrong.
+// Identity of findings: how findings are matched from scan to scan, and how people correct a wrong match.
 type FindingIdentityServiceClient interface {
-	// Says by which evidence a finding is recognised, how the scans met it, and what people changed about it.
+	// Returns the evidence that identifies a finding, how scans matched it, and the changes that people made to its
+	// identity.
 	ExplainMatch(ctx context.Context, in *ExplainMatchRequest, opts ...grpc.CallOption) (*ExplainMatchResponse, error)
-	// Says that the latest join was wrong: the finding gets back what it was before, and a new finding takes the present
-	// result. Without such a join, the finding stops to be the same as the findings on other refs.
+	// Declares the latest match wrong. The finding returns to its previous state, and a new finding takes the current
+	// result. Without such a match, the finding is separated from its siblings on other refs.
 	SplitFinding(ctx context.Context, in *SplitFindingRequest, opts ...grpc.CallOption) (*SplitFindingResponse, error)
-	// Says that a finding is the same as another one, on all refs of the project. The other one and its decision stay.
+	// Declares a finding the same as another one, on all refs of the project. The other finding and its triage decision
+	// stay.
 	MergeFindings(ctx context.Context, in *MergeFindingsRequest, opts ...grpc.CallOption) (*MergeFindingsResponse, error)
-	// Takes a split or a merge back, once, as long as nobody has decided about its findings or changed them since.
+	// Undoes a split or a merge, once, while nobody has triaged or changed its findings since.
 	UndoIdentityChange(ctx context.Context, in *UndoIdentityChangeRequest, opts ...grpc.CallOption) (*UndoIdentityChangeResponse, error)
-	// Lists the splits and merges, the newest first.
+	// Lists the splits and merges, newest first.
 	ListIdentityChanges(ctx context.Context, in *ListIdentityChangesRequest, opts ...grpc.CallOption) (*ListIdentityChangesResponse, error)
 }
 
@@ -107,18 +109,20 @@ func (c *findingIdentityServiceClient) ListIdentityChanges(ctx context.Context, 
 // All implementations must embed UnimplementedFindingIdentityServiceServer
 // for forward compatibility.
 //
-// By what findings are recognised from scan to scan, and what people do when that went wrong.
+// Identity of findings: how findings are matched from scan to scan, and how people correct a wrong match.
 type FindingIdentityServiceServer interface {
-	// Says by which evidence a finding is recognised, how the scans met it, and what people changed about it.
+	// Returns the evidence that identifies a finding, how scans matched it, and the changes that people made to its
+	// identity.
 	ExplainMatch(context.Context, *ExplainMatchRequest) (*ExplainMatchResponse, error)
-	// Says that the latest join was wrong: the finding gets back what it was before, and a new finding takes the present
-	// result. Without such a join, the finding stops to be the same as the findings on other refs.
+	// Declares the latest match wrong. The finding returns to its previous state, and a new finding takes the current
+	// result. Without such a match, the finding is separated from its siblings on other refs.
 	SplitFinding(context.Context, *SplitFindingRequest) (*SplitFindingResponse, error)
-	// Says that a finding is the same as another one, on all refs of the project. The other one and its decision stay.
+	// Declares a finding the same as another one, on all refs of the project. The other finding and its triage decision
+	// stay.
 	MergeFindings(context.Context, *MergeFindingsRequest) (*MergeFindingsResponse, error)
-	// Takes a split or a merge back, once, as long as nobody has decided about its findings or changed them since.
+	// Undoes a split or a merge, once, while nobody has triaged or changed its findings since.
 	UndoIdentityChange(context.Context, *UndoIdentityChangeRequest) (*UndoIdentityChangeResponse, error)
-	// Lists the splits and merges, the newest first.
+	// Lists the splits and merges, newest first.
 	ListIdentityChanges(context.Context, *ListIdentityChangesRequest) (*ListIdentityChangesResponse, error)
 	mustEmbedUnimplementedFindingIdentityServiceServer()
 }

@@ -33,7 +33,7 @@ type IssueRepository struct {
 	Id int64 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
 	// Kind of source-code host.
 	Type ScmType `protobuf:"varint,3,opt,name=type,proto3,enum=palisade.findings.v1.ScmType" json:"type,omitempty"`
-	// Its primary branch; left out when nobody knows it.
+	// Primary branch; absent when unknown.
 	PrimaryRef    *IssueRef `protobuf:"bytes,4,opt,name=primary_ref,json=primaryRef,proto3" json:"primary_ref,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -100,7 +100,7 @@ func (x *IssueRepository) GetPrimaryRef() *IssueRef {
 // A ref of a project.
 type IssueRef struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the project, a colon and the full ref: "12:refs/heads/main". It is what IssuesFilter.repository_ref_ids takes.
+	// Id of the project, a colon and the full ref: "12:refs/heads/main". IssuesFilter.repository_ref_ids takes this form.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Full ref.
 	Ref           string `protobuf:"bytes,2,opt,name=ref,proto3" json:"ref,omitempty"`
@@ -157,7 +157,7 @@ type IssueScan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// What the scan said of itself, as palisade.scans.v1.ScanMeta without what is empty.
+	// Metadata that the scan sent, as palisade.scans.v1.ScanMeta without empty fields.
 	Meta          *structpb.Struct `protobuf:"bytes,2,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -210,21 +210,21 @@ func (x *IssueScan) GetMeta() *structpb.Struct {
 // A verdict of autotriage.
 type IssueAutotriage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the analysis; empty when the verdict came without one (a workflow's).
+	// Id of the analysis; empty when the verdict comes from a workflow.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// The finding.
 	IssueId int64 `protobuf:"varint,2,opt,name=issue_id,json=issueId,proto3" json:"issue_id,omitempty"`
 	// The verdict.
 	Verdict Verdict `protobuf:"varint,3,opt,name=verdict,proto3,enum=palisade.findings.v1.Verdict" json:"verdict,omitempty"`
-	// Why.
+	// Reason of the verdict.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	// What a person thinks of it; left out when nobody has said it.
+	// A user's rating of the verdict; absent when there is none.
 	Feedback *IssueAutotriageFeedback `protobuf:"bytes,5,opt,name=feedback,proto3" json:"feedback,omitempty"`
 	// Identity of the finding.
 	MatchBasedId string `protobuf:"bytes,6,opt,name=match_based_id,json=matchBasedId,proto3" json:"match_based_id,omitempty"`
-	// Memories that the model named as reasons.
+	// Memories that the model gave as reasons.
 	MemoryIdsReferenced []string `protobuf:"bytes,7,rep,name=memory_ids_referenced,json=memoryIdsReferenced,proto3" json:"memory_ids_referenced,omitempty"`
-	// Memories in its prompt.
+	// Memories in the prompt.
 	MemoryIdsRendered []string `protobuf:"bytes,8,rep,name=memory_ids_rendered,json=memoryIdsRendered,proto3" json:"memory_ids_rendered,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -316,14 +316,14 @@ func (x *IssueAutotriage) GetMemoryIdsRendered() []string {
 	return nil
 }
 
-// What a person thinks of a verdict.
+// A user's rating of a verdict.
 type IssueAutotriageFeedback struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the analysis.
 	AutotriageId string `protobuf:"bytes,1,opt,name=autotriage_id,json=autotriageId,proto3" json:"autotriage_id,omitempty"`
 	// Right or wrong.
 	Rating Rating `protobuf:"varint,2,opt,name=rating,proto3,enum=palisade.findings.v1.Rating" json:"rating,omitempty"`
-	// In words.
+	// Text.
 	Note          string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -389,7 +389,7 @@ type SensitivityTags struct {
 	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	// Component, for example "payments".
 	Tags string `protobuf:"bytes,3,opt,name=tags,proto3" json:"tags,omitempty"`
-	// How sensitive that is.
+	// Sensitivity of the component.
 	Sensitivity   Sensitivity `protobuf:"varint,4,opt,name=sensitivity,proto3,enum=palisade.findings.v1.Sensitivity" json:"sensitivity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -453,16 +453,16 @@ func (x *SensitivityTags) GetSensitivity() Sensitivity {
 	return Sensitivity_SENSITIVITY_UNSPECIFIED
 }
 
-// What to do about a finding.
+// How to fix a finding.
 type Remediation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The finding.
 	IssueId int64 `protobuf:"varint,1,opt,name=issue_id,json=issueId,proto3" json:"issue_id,omitempty"`
 	// Identity of the finding.
 	MatchBasedId string `protobuf:"bytes,2,opt,name=match_based_id,json=matchBasedId,proto3" json:"match_based_id,omitempty"`
-	// A suggested change; left out when there is none.
+	// Suggested change; absent when there is none.
 	Autofix *IssueAutofix `protobuf:"bytes,3,opt,name=autofix,proto3" json:"autofix,omitempty"`
-	// Advice; left out when there is none.
+	// Advice; absent when there is none.
 	Guidance      *IssueGuidance `protobuf:"bytes,4,opt,name=guidance,proto3" json:"guidance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -535,7 +535,7 @@ type IssueAutofix struct {
 	FixCode string `protobuf:"bytes,2,opt,name=fix_code,json=fixCode,proto3" json:"fix_code,omitempty"`
 	// The change as a unified diff.
 	FixDiff string `protobuf:"bytes,3,opt,name=fix_diff,json=fixDiff,proto3" json:"fix_diff,omitempty"`
-	// Why this change.
+	// Reason for the change.
 	Explanation string `protobuf:"bytes,4,opt,name=explanation,proto3" json:"explanation,omitempty"`
 	// The pull request; empty when there is none.
 	Url           string `protobuf:"bytes,5,opt,name=url,proto3" json:"url,omitempty"`
@@ -613,11 +613,11 @@ type IssueGuidance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the analysis; empty when there was none.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// In short.
+	// Summary.
 	Summary string `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
-	// Step by step.
+	// Step-by-step instructions.
 	GuidanceText string `protobuf:"bytes,3,opt,name=guidance_text,json=guidanceText,proto3" json:"guidance_text,omitempty"`
-	// Memories that went into it.
+	// Memories that were used for it.
 	MemoryIdsUsed []string `protobuf:"bytes,4,rep,name=memory_ids_used,json=memoryIdsUsed,proto3" json:"memory_ids_used,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -686,9 +686,9 @@ type RuleExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the analysis; empty when there was none.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// In short.
+	// Summary.
 	Summary string `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
-	// At length.
+	// Full text.
 	Explanation   string `protobuf:"bytes,3,opt,name=explanation,proto3" json:"explanation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -745,7 +745,7 @@ func (x *RuleExplanation) GetExplanation() string {
 	return ""
 }
 
-// Who owns the code. Not known today.
+// An owner of the code. Not available yet.
 type Codeowner struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id.
@@ -818,12 +818,12 @@ func (x *Codeowner) GetMembers() []*Codeowner {
 	return nil
 }
 
-// What must hold for an exploit. Not known today.
+// The condition for an exploit. Not available yet.
 type ExploitCondition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In words.
+	// Description of the condition.
 	Description string `protobuf:"bytes,1,opt,name=description,proto3" json:"description,omitempty"`
-	// Somebody confirmed it.
+	// True if a person confirmed it.
 	Confirmed     bool `protobuf:"varint,2,opt,name=confirmed,proto3" json:"confirmed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -873,14 +873,14 @@ func (x *ExploitCondition) GetConfirmed() bool {
 	return false
 }
 
-// How data flows to the finding. Not known today.
+// The data flow to the finding. Not available yet.
 type IssueDataflowTrace struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where it begins.
+	// Source of the flow.
 	TaintSource []*DataflowLocation `protobuf:"bytes,1,rep,name=taint_source,json=taintSource,proto3" json:"taint_source,omitempty"`
-	// Through what it goes.
+	// Intermediate steps of the flow.
 	IntermediateVars []*DataflowLocation `protobuf:"bytes,2,rep,name=intermediate_vars,json=intermediateVars,proto3" json:"intermediate_vars,omitempty"`
-	// Where it ends.
+	// Sink of the flow.
 	TaintSink     []*DataflowLocation `protobuf:"bytes,3,rep,name=taint_sink,json=taintSink,proto3" json:"taint_sink,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -937,16 +937,16 @@ func (x *IssueDataflowTrace) GetTaintSink() []*DataflowLocation {
 	return nil
 }
 
-// A place on the way of data.
+// A location in a data flow.
 type DataflowLocation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// File.
 	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	// Beginning.
+	// First position.
 	Start *DataflowPosition `protobuf:"bytes,2,opt,name=start,proto3" json:"start,omitempty"`
-	// End.
+	// Last position.
 	End *DataflowPosition `protobuf:"bytes,3,opt,name=end,proto3" json:"end,omitempty"`
-	// Link to the place.
+	// Link to the location.
 	LocationUrl   string `protobuf:"bytes,4,opt,name=location_url,json=locationUrl,proto3" json:"location_url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1017,7 +1017,7 @@ type DataflowPosition struct {
 	Line int64 `protobuf:"varint,1,opt,name=line,proto3" json:"line,omitempty"`
 	// Column, 1 for the first.
 	Col int64 `protobuf:"varint,2,opt,name=col,proto3" json:"col,omitempty"`
-	// Bytes before it.
+	// Byte offset in the file.
 	Offset        int64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1077,19 +1077,19 @@ func (x *DataflowPosition) GetOffset() int64 {
 // An entry of the history of an issue.
 type IssueActivityHistoryEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// When.
+	// When it happened.
 	Date *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=date,proto3" json:"date,omitempty"`
 	// What happened.
 	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
-	// Why.
+	// Reason of the triage decision.
 	TriageReason string `protobuf:"bytes,3,opt,name=triage_reason,json=triageReason,proto3" json:"triage_reason,omitempty"`
-	// In words.
+	// Note of the triage decision.
 	Note string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
 	// Who did it.
 	Actor string `protobuf:"bytes,5,opt,name=actor,proto3" json:"actor,omitempty"`
-	// What it is about.
+	// Type of the entry.
 	HistoryType HistoryType `protobuf:"varint,6,opt,name=history_type,json=historyType,proto3,enum=palisade.findings.v1.HistoryType" json:"history_type,omitempty"`
-	// More about a request to ignore it.
+	// Details of a request to ignore it.
 	ExceptionRequestDetails *ExceptionRequestDetails `protobuf:"bytes,7,opt,name=exception_request_details,json=exceptionRequestDetails,proto3" json:"exception_request_details,omitempty"`
 	unknownFields           protoimpl.UnknownFields
 	sizeCache               protoimpl.SizeCache
@@ -1174,10 +1174,10 @@ func (x *IssueActivityHistoryEvent) GetExceptionRequestDetails() *ExceptionReque
 	return nil
 }
 
-// More about a request to ignore a finding.
+// Details of a request to ignore a finding.
 type ExceptionRequestDetails struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where it was made.
+	// Where it was requested.
 	ActionSource  FindingExceptionRequestSource `protobuf:"varint,1,opt,name=action_source,json=actionSource,proto3,enum=palisade.findings.v1.FindingExceptionRequestSource" json:"action_source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1227,11 +1227,11 @@ type IssueRelatedIssue struct {
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Full ref.
 	Ref string `protobuf:"bytes,2,opt,name=ref,proto3" json:"ref,omitempty"`
-	// Number of the pull request, when the ref is that of one.
+	// Number of the pull request, if the ref belongs to one.
 	PullRequestId string `protobuf:"bytes,3,opt,name=pull_request_id,json=pullRequestId,proto3" json:"pull_request_id,omitempty"`
-	// Where it stands.
+	// State of the finding.
 	AggregateState AggregateIssueState `protobuf:"varint,4,opt,name=aggregate_state,json=aggregateState,proto3,enum=palisade.findings.v1.AggregateIssueState" json:"aggregate_state,omitempty"`
-	// When a scan saw it first.
+	// When a scan first reported it.
 	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1302,10 +1302,10 @@ func (x *IssueRelatedIssue) GetCreatedAt() *timestamppb.Timestamp {
 	return nil
 }
 
-// A rule that takes the place of another. Not known today.
+// A rule that replaces another rule. Not available yet.
 type SupersededRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its kind.
+	// Type of the rule.
 	Product RuleType `protobuf:"varint,1,opt,name=product,proto3,enum=palisade.findings.v1.RuleType" json:"product,omitempty"`
 	// Its name.
 	RulePath      string `protobuf:"bytes,2,opt,name=rule_path,json=rulePath,proto3" json:"rule_path,omitempty"`
@@ -1357,12 +1357,12 @@ func (x *SupersededRule) GetRulePath() string {
 	return ""
 }
 
-// An attempt to make a ticket.
+// An attempt to create a ticket.
 type TicketAttempt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// When.
+	// When it was made.
 	AttemptedAt *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=attempted_at,json=attemptedAt,proto3" json:"attempted_at,omitempty"`
-	// What the ticketing system said.
+	// Response of the ticketing system.
 	ResponseMessage string `protobuf:"bytes,2,opt,name=response_message,json=responseMessage,proto3" json:"response_message,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -1467,34 +1467,34 @@ func (x *IssueCodeSnippet) GetContent() string {
 	return ""
 }
 
-// A request to ignore a finding, and its answer. Not known today.
+// A request to ignore a finding, and the decision about it. Not available yet.
 type IssueExceptionRequestSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where it stands.
+	// State of the request.
 	ExceptionState FindingExceptionRequestState `protobuf:"varint,1,opt,name=exception_state,json=exceptionState,proto3,enum=palisade.findings.v1.FindingExceptionRequestState" json:"exception_state,omitempty"`
-	// Who asked.
+	// Who requested it.
 	RequesterLogin string `protobuf:"bytes,2,opt,name=requester_login,json=requesterLogin,proto3" json:"requester_login,omitempty"`
-	// Who asked.
+	// Who requested it.
 	RequesterName string `protobuf:"bytes,3,opt,name=requester_name,json=requesterName,proto3" json:"requester_name,omitempty"`
-	// Why, in words.
+	// Reason, as text.
 	RequesterNote string `protobuf:"bytes,4,opt,name=requester_note,json=requesterNote,proto3" json:"requester_note,omitempty"`
-	// Why.
+	// Reason of the request.
 	RequesterTriageReason FindingTriageReason `protobuf:"varint,5,opt,name=requester_triage_reason,json=requesterTriageReason,proto3,enum=palisade.findings.v1.FindingTriageReason" json:"requester_triage_reason,omitempty"`
-	// Where.
+	// Where it was requested.
 	RequesterActionSource FindingExceptionRequestSource `protobuf:"varint,6,opt,name=requester_action_source,json=requesterActionSource,proto3,enum=palisade.findings.v1.FindingExceptionRequestSource" json:"requester_action_source,omitempty"`
-	// Who answered.
+	// Who decided.
 	ReviewerLogin string `protobuf:"bytes,7,opt,name=reviewer_login,json=reviewerLogin,proto3" json:"reviewer_login,omitempty"`
-	// Who answered.
+	// Who decided.
 	ReviewerName string `protobuf:"bytes,8,opt,name=reviewer_name,json=reviewerName,proto3" json:"reviewer_name,omitempty"`
 	// Id of the request.
 	RequestId int64 `protobuf:"varint,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// Id of the answer.
+	// Id of the decision.
 	ReviewId int64 `protobuf:"varint,10,opt,name=review_id,json=reviewId,proto3" json:"review_id,omitempty"`
 	// The finding.
 	IssueId int64 `protobuf:"varint,11,opt,name=issue_id,json=issueId,proto3" json:"issue_id,omitempty"`
-	// When it was asked.
+	// When it was requested.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// When it was answered.
+	// When it was decided.
 	ReviewedAt    *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=reviewed_at,json=reviewedAt,proto3" json:"reviewed_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1621,7 +1621,7 @@ func (x *IssueExceptionRequestSummary) GetReviewedAt() *timestamppb.Timestamp {
 	return nil
 }
 
-// What only findings in code have: nothing.
+// Fields that only code findings have: none.
 type IssueSastAttributes struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1658,7 +1658,7 @@ func (*IssueSastAttributes) Descriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{22}
 }
 
-// What only findings in dependencies have.
+// Fields that only supply-chain findings have.
 type IssueScaAttributes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Severity of the advisory.
@@ -1667,7 +1667,7 @@ type IssueScaAttributes struct {
 	VulnDatabaseIdentifier string `protobuf:"bytes,2,opt,name=vuln_database_identifier,json=vulnDatabaseIdentifier,proto3" json:"vuln_database_identifier,omitempty"`
 	// Whether the vulnerable part is used.
 	Reachability Reachability `protobuf:"varint,3,opt,name=reachability,proto3,enum=palisade.findings.v1.Reachability" json:"reachability,omitempty"`
-	// Under which condition it is.
+	// The condition under which it is used.
 	ReachableCondition string `protobuf:"bytes,4,opt,name=reachable_condition,json=reachableCondition,proto3" json:"reachable_condition,omitempty"`
 	// CWE entries.
 	Cwes []string `protobuf:"bytes,5,rep,name=cwes,proto3" json:"cwes,omitempty"`
@@ -1675,17 +1675,17 @@ type IssueScaAttributes struct {
 	FoundDependency *ScaFoundDependency `protobuf:"bytes,6,opt,name=found_dependency,json=foundDependency,proto3" json:"found_dependency,omitempty"`
 	// Versions that fix it.
 	FixRecommendations []*ScaFixRecommendation `protobuf:"bytes,7,rep,name=fix_recommendations,json=fixRecommendations,proto3" json:"fix_recommendations,omitempty"`
-	// The first of them; left out when there is none.
+	// The first of the fix recommendations; absent when there is none.
 	BestFix *ScaFixRecommendation `protobuf:"bytes,8,opt,name=best_fix,json=bestFix,proto3" json:"best_fix,omitempty"`
-	// How likely an exploit is; left out when there is no prediction.
+	// Probability of an exploit; absent when there is no prediction.
 	EpssScore *ScaEpssScore `protobuf:"bytes,9,opt,name=epss_score,json=epssScore,proto3" json:"epss_score,omitempty"`
-	// When the rule was published. Not known today.
+	// When the rule was published. Not available yet.
 	RulePublishDate *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=rule_publish_date,json=rulePublishDate,proto3" json:"rule_publish_date,omitempty"`
-	// What the rule looks for.
+	// What the rule detects.
 	ScaRuleKind ScaRuleKind `protobuf:"varint,11,opt,name=sca_rule_kind,json=scaRuleKind,proto3,enum=palisade.findings.v1.ScaRuleKind" json:"sca_rule_kind,omitempty"`
 	// How the dependency was found.
 	ScaMatchInfo *ScaMatchInfo `protobuf:"bytes,12,opt,name=sca_match_info,json=scaMatchInfo,proto3" json:"sca_match_info,omitempty"`
-	// What brings a transitive dependency. Not known today.
+	// What requires a transitive dependency. Not available yet.
 	IntroducedBy  []*ScaIntroducingDependency `protobuf:"bytes,13,rep,name=introduced_by,json=introducedBy,proto3" json:"introduced_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1823,11 +1823,12 @@ type ScaFoundDependency struct {
 	Transitivity string `protobuf:"bytes,3,opt,name=transitivity,proto3" json:"transitivity,omitempty"`
 	// Link to its line in the lockfile.
 	LockfileLineUrl string `protobuf:"bytes,4,opt,name=lockfile_line_url,json=lockfileLineUrl,proto3" json:"lockfile_line_url,omitempty"`
-	// The lockfile.
+	// Path of the lockfile.
 	FilePath string `protobuf:"bytes,5,opt,name=file_path,json=filePath,proto3" json:"file_path,omitempty"`
-	// no_package_manager, npm, pypi, gomod, cargo, maven, gem, composer, nuget, pub, swiftpm, hex, cocoapods, mix or opam.
+	// no_package_manager, npm, pypi, gomod, cargo, maven, gem, composer, nuget, pub, swiftpm, hex, cocoapods, mix or
+	// opam.
 	Ecosystem string `protobuf:"bytes,6,opt,name=ecosystem,proto3" json:"ecosystem,omitempty"`
-	// The manifest. Not known today.
+	// Path of the manifest. Not available yet.
 	ManifestFilePath string `protobuf:"bytes,7,opt,name=manifest_file_path,json=manifestFilePath,proto3" json:"manifest_file_path,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1967,16 +1968,16 @@ func (x *ScaFixRecommendation) GetVersion() string {
 	return ""
 }
 
-// How likely an exploit is.
+// Probability of an exploit.
 type ScaEpssScore struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Probability, 0 to 1.
 	Score float64 `protobuf:"fixed64,1,opt,name=score,proto3" json:"score,omitempty"`
 	// Percentile, 0 to 1.
 	Percentile float64 `protobuf:"fixed64,2,opt,name=percentile,proto3" json:"percentile,omitempty"`
-	// When it was computed. Not known today.
+	// When it was computed. Not available yet.
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
-	// The probability in words.
+	// Class of the probability.
 	Categorization EpssProbability `protobuf:"varint,4,opt,name=categorization,proto3,enum=palisade.findings.v1.EpssProbability" json:"categorization,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -2043,11 +2044,11 @@ func (x *ScaEpssScore) GetCategorization() EpssProbability {
 // How a dependency was found.
 type ScaMatchInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In a word.
+	// Kind of the match.
 	MatchKind ScaMatchKind `protobuf:"varint,1,opt,name=match_kind,json=matchKind,proto3,enum=palisade.findings.v1.ScaMatchKind" json:"match_kind,omitempty"`
-	// What was looked at. Not known today.
+	// Packages that were analyzed. Not available yet.
 	AnalyzedPackages []*ScaFoundDependency `protobuf:"bytes,2,rep,name=analyzed_packages,json=analyzedPackages,proto3" json:"analyzed_packages,omitempty"`
-	// Where transitive dependencies use it. Not known today.
+	// Uses in transitive dependencies. Not available yet.
 	TransitiveMatches []*ScaTransitiveMatch `protobuf:"bytes,3,rep,name=transitive_matches,json=transitiveMatches,proto3" json:"transitive_matches,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -2104,7 +2105,7 @@ func (x *ScaMatchInfo) GetTransitiveMatches() []*ScaTransitiveMatch {
 	return nil
 }
 
-// Where a transitive dependency uses a vulnerable part.
+// The use of a vulnerable part in a transitive dependency.
 type ScaTransitiveMatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The dependency.
@@ -2168,7 +2169,7 @@ func (x *ScaTransitiveMatch) GetLine() int64 {
 	return 0
 }
 
-// A dependency that brings another.
+// A dependency that requires another one.
 type ScaIntroducingDependency struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Package.
@@ -2223,14 +2224,14 @@ func (x *ScaIntroducingDependency) GetVersion() string {
 	return ""
 }
 
-// What only secrets have.
+// Fields that only secrets have.
 type IssueSecretsAttributes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether it still works.
+	// Whether the secret is valid.
 	ValidationState ValidationState `protobuf:"varint,1,opt,name=validation_state,json=validationState,proto3,enum=palisade.findings.v1.ValidationState" json:"validation_state,omitempty"`
 	// Kind of secret: the name of the rule.
 	SecretType string `protobuf:"bytes,2,opt,name=secret_type,json=secretType,proto3" json:"secret_type,omitempty"`
-	// Where in the history it is; left out for secrets in the present code.
+	// Where it is in the history; absent for secrets in the current code.
 	HistoricalInfo *HistoricalInfo `protobuf:"bytes,3,opt,name=historical_info,json=historicalInfo,proto3" json:"historical_info,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

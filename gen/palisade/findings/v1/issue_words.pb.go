@@ -21,11 +21,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What kind of finding it is.
+// Type of a finding.
 type IssueType int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	IssueType_ISSUE_TYPE_UNSPECIFIED IssueType = 0
 	// Code, found by rules.
 	IssueType_ISSUE_TYPE_SAST IssueType = 1
@@ -33,9 +33,9 @@ const (
 	IssueType_ISSUE_TYPE_SCA IssueType = 2
 	// A secret.
 	IssueType_ISSUE_TYPE_SECRETS IssueType = 3
-	// Research. No finding is one.
+	// Research. No finding has this type.
 	IssueType_ISSUE_TYPE_RESEARCH IssueType = 4
-	// Code, found with AI.
+	// Code, found by AI.
 	IssueType_ISSUE_TYPE_AI_SAST IssueType = 5
 )
 
@@ -86,19 +86,19 @@ func (IssueType) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{0}
 }
 
-// What scans saw last.
+// State from scans.
 type IssueStatus int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	IssueStatus_ISSUE_STATUS_UNSPECIFIED IssueStatus = 0
-	// A scan looked and it was gone.
+	// A scan covered it and did not report it.
 	IssueStatus_ISSUE_STATUS_FIXED IssueStatus = 1
-	// Seen, but suppressed in the code itself.
+	// Reported, but suppressed in the code.
 	IssueStatus_ISSUE_STATUS_MUTED IssueStatus = 2
 	// Its rule or file is gone.
 	IssueStatus_ISSUE_STATUS_REMOVED IssueStatus = 3
-	// The latest scan that looked saw it.
+	// The latest scan that covered it reported it.
 	IssueStatus_ISSUE_STATUS_UNRESOLVED IssueStatus = 4
 )
 
@@ -147,13 +147,13 @@ func (IssueStatus) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{1}
 }
 
-// Groups of states, as tabs show them.
+// Groups of states, one per tab of a user interface.
 type IssueTab int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	IssueTab_ISSUE_TAB_UNSPECIFIED IssueTab = 0
-	// It asks for attention.
+	// Needs attention.
 	IssueTab_ISSUE_TAB_OPEN IssueTab = 1
 	// Ignored by a person, or suppressed in the code.
 	IssueTab_ISSUE_TAB_IGNORED IssueTab = 2
@@ -163,7 +163,7 @@ const (
 	IssueTab_ISSUE_TAB_REVIEWING IssueTab = 4
 	// Being fixed.
 	IssueTab_ISSUE_TAB_FIXING IssueTab = 5
-	// Ignored by automation.
+	// Ignored by automation; a person must confirm it.
 	IssueTab_ISSUE_TAB_PROVISIONALLY_IGNORED IssueTab = 6
 )
 
@@ -216,13 +216,13 @@ func (IssueTab) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{2}
 }
 
-// What people or automation decided.
+// Triage decision of a person or of automation.
 type FindingTriageState int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	FindingTriageState_FINDING_TRIAGE_STATE_UNSPECIFIED FindingTriageState = 0
-	// Nothing yet.
+	// No decision yet.
 	FindingTriageState_FINDING_TRIAGE_STATE_UNTRIAGED FindingTriageState = 1
 	// Ignored.
 	FindingTriageState_FINDING_TRIAGE_STATE_IGNORED FindingTriageState = 2
@@ -234,7 +234,7 @@ const (
 	FindingTriageState_FINDING_TRIAGE_STATE_REVIEWING FindingTriageState = 5
 	// Being fixed.
 	FindingTriageState_FINDING_TRIAGE_STATE_FIXING FindingTriageState = 6
-	// Ignored by automation.
+	// Ignored by automation; a person must confirm it.
 	FindingTriageState_FINDING_TRIAGE_STATE_PROVISIONALLY_IGNORED FindingTriageState = 7
 )
 
@@ -293,19 +293,19 @@ func (FindingTriageState) EnumDescriptor() ([]byte, []int) {
 type FindingTriageReason int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	FindingTriageReason_FINDING_TRIAGE_REASON_UNSPECIFIED FindingTriageReason = 0
-	// It is no problem.
+	// Not a problem.
 	FindingTriageReason_FINDING_TRIAGE_REASON_FALSE_POSITIVE FindingTriageReason = 1
 	// Nobody has time for it.
 	FindingTriageReason_FINDING_TRIAGE_REASON_NO_TIME FindingTriageReason = 2
-	// The risk is taken.
+	// The risk is accepted.
 	FindingTriageReason_FINDING_TRIAGE_REASON_ACCEPTABLE_RISK FindingTriageReason = 3
 	// No reason was given.
 	FindingTriageReason_FINDING_TRIAGE_REASON_NO_TRIAGE_REASON FindingTriageReason = 4
 	// Not known. No finding has it.
 	FindingTriageReason_FINDING_TRIAGE_REASON_UNKNOWN FindingTriageReason = 5
-	// Another finding says the same.
+	// Another finding reports the same problem.
 	FindingTriageReason_FINDING_TRIAGE_REASON_DUPLICATE FindingTriageReason = 6
 )
 
@@ -358,15 +358,15 @@ func (FindingTriageReason) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{4}
 }
 
-// Where a finding stands: what scans saw and what people decided, together.
+// State of a finding: its state from scans and its triage state combined.
 type AggregateIssueState int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	AggregateIssueState_AGGREGATE_ISSUE_STATE_UNSPECIFIED AggregateIssueState = 0
-	// It asks for attention.
+	// Needs attention.
 	AggregateIssueState_AGGREGATE_ISSUE_STATE_OPEN AggregateIssueState = 1
-	// A scan looked and it was gone.
+	// A scan covered it and did not report it.
 	AggregateIssueState_AGGREGATE_ISSUE_STATE_FIXED AggregateIssueState = 2
 	// Its rule or file is gone.
 	AggregateIssueState_AGGREGATE_ISSUE_STATE_REMOVED AggregateIssueState = 3
@@ -380,7 +380,7 @@ const (
 	AggregateIssueState_AGGREGATE_ISSUE_STATE_REVIEWING AggregateIssueState = 7
 	// Being fixed.
 	AggregateIssueState_AGGREGATE_ISSUE_STATE_FIXING AggregateIssueState = 8
-	// Ignored by automation.
+	// Ignored by automation; a person must confirm it.
 	AggregateIssueState_AGGREGATE_ISSUE_STATE_PROVISIONALLY_IGNORED_APP AggregateIssueState = 9
 )
 
@@ -439,11 +439,11 @@ func (AggregateIssueState) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{5}
 }
 
-// Where a rule comes from.
+// Origin of a rule.
 type Source int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	Source_SOURCE_UNSPECIFIED Source = 0
 	// A commercial rule.
 	Source_SOURCE_PRO Source = 1
@@ -496,11 +496,11 @@ func (Source) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{6}
 }
 
-// Where a rule comes from.
+// Origin of a rule.
 type RuleOrigin int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	RuleOrigin_RULE_ORIGIN_UNSPECIFIED RuleOrigin = 0
 	// A rule of the deployment.
 	RuleOrigin_RULE_ORIGIN_CUSTOM RuleOrigin = 1
@@ -553,11 +553,11 @@ func (RuleOrigin) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{7}
 }
 
-// What kind of rule it is.
+// Type of a rule.
 type RuleType int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	RuleType_RULE_TYPE_UNSPECIFIED RuleType = 0
 	// Code.
 	RuleType_RULE_TYPE_SAST RuleType = 1
@@ -614,17 +614,17 @@ func (RuleType) EnumDescriptor() ([]byte, []int) {
 type Reachability int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	Reachability_REACHABILITY_UNSPECIFIED Reachability = 0
 	// Under a condition.
 	Reachability_REACHABILITY_CONDITIONALLY_REACHABLE Reachability = 1
-	// As soon as the dependency is there.
+	// As soon as the dependency is installed.
 	Reachability_REACHABILITY_ALWAYS_REACHABLE Reachability = 2
 	// It is used.
 	Reachability_REACHABILITY_REACHABLE Reachability = 3
 	// It is not used.
 	Reachability_REACHABILITY_UNREACHABLE Reachability = 4
-	// Nobody has looked.
+	// Not analyzed.
 	Reachability_REACHABILITY_UNKNOWN Reachability = 5
 )
 
@@ -675,11 +675,11 @@ func (Reachability) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{9}
 }
 
-// How likely an exploit is.
+// Class of the probability of an exploit.
 type EpssProbability int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	EpssProbability_EPSS_PROBABILITY_UNSPECIFIED EpssProbability = 0
 	// Low.
 	EpssProbability_EPSS_PROBABILITY_LOW EpssProbability = 1
@@ -687,7 +687,7 @@ const (
 	EpssProbability_EPSS_PROBABILITY_MEDIUM EpssProbability = 2
 	// High.
 	EpssProbability_EPSS_PROBABILITY_HIGH EpssProbability = 3
-	// There is no prediction.
+	// No prediction.
 	EpssProbability_EPSS_PROBABILITY_NONE EpssProbability = 4
 )
 
@@ -736,13 +736,13 @@ func (EpssProbability) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{10}
 }
 
-// Which time since and until are about.
+// The time that since and until compare.
 type TimeFilter int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	TimeFilter_TIME_FILTER_UNSPECIFIED TimeFilter = 0
-	// When it became relevant: first seen, or seen again after a fix.
+	// When it became relevant: first reported, or reported again after a fix.
 	TimeFilter_TIME_FILTER_RELEVANT_SINCE TimeFilter = 1
 	// When it was last triaged.
 	TimeFilter_TIME_FILTER_TRIAGED_AT TimeFilter = 2
@@ -793,17 +793,17 @@ func (TimeFilter) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{11}
 }
 
-// A time before now.
+// A time relative to now.
 type RelativeSince int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	RelativeSince_RELATIVE_SINCE_UNSPECIFIED RelativeSince = 0
 	// 24 hours.
 	RelativeSince_RELATIVE_SINCE_ONE_DAY RelativeSince = 1
 	// 7 days.
 	RelativeSince_RELATIVE_SINCE_ONE_WEEK RelativeSince = 2
-	// One month of the calendar.
+	// One calendar month.
 	RelativeSince_RELATIVE_SINCE_ONE_MONTH RelativeSince = 3
 	// Three months.
 	RelativeSince_RELATIVE_SINCE_THREE_MONTHS RelativeSince = 4
@@ -811,7 +811,7 @@ const (
 	RelativeSince_RELATIVE_SINCE_SIX_MONTHS RelativeSince = 5
 	// A year.
 	RelativeSince_RELATIVE_SINCE_ONE_YEAR RelativeSince = 6
-	// The beginning: no limit.
+	// No limit.
 	RelativeSince_RELATIVE_SINCE_ALL_TIME RelativeSince = 7
 	// A minute.
 	RelativeSince_RELATIVE_SINCE_ONE_MINUTE RelativeSince = 8
@@ -870,11 +870,11 @@ func (RelativeSince) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{12}
 }
 
-// Where in its life the code of a finding is.
+// Life-cycle stage of a finding's code.
 type IssueBacklogType int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	IssueBacklogType_ISSUE_BACKLOG_TYPE_UNSPECIFIED IssueBacklogType = 0
 	// In production.
 	IssueBacklogType_ISSUE_BACKLOG_TYPE_PROD IssueBacklogType = 1
@@ -923,11 +923,11 @@ func (IssueBacklogType) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{13}
 }
 
-// What a rule about dependencies looks for.
+// What a supply-chain rule detects.
 type ScaRuleKind int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	ScaRuleKind_SCA_RULE_KIND_UNSPECIFIED ScaRuleKind = 0
 	// Use of the vulnerable part.
 	ScaRuleKind_SCA_RULE_KIND_REACHABLE ScaRuleKind = 1
@@ -935,7 +935,7 @@ const (
 	ScaRuleKind_SCA_RULE_KIND_UPGRADE_ONLY ScaRuleKind = 2
 	// Malware.
 	ScaRuleKind_SCA_RULE_KIND_MALICIOUS_DEPENDENCY ScaRuleKind = 3
-	// What old rules looked for. No finding has it.
+	// Kind of older rules. No finding has it.
 	ScaRuleKind_SCA_RULE_KIND_LEGACY ScaRuleKind = 4
 )
 
@@ -984,17 +984,17 @@ func (ScaRuleKind) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{14}
 }
 
-// Whether the code of a project runs somewhere.
+// Whether the code of a project is deployed.
 type DeploymentStatus int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	DeploymentStatus_DEPLOYMENT_STATUS_UNSPECIFIED DeploymentStatus = 0
 	// Not known.
 	DeploymentStatus_DEPLOYMENT_STATUS_UNKNOWN DeploymentStatus = 1
-	// It does.
+	// Deployed.
 	DeploymentStatus_DEPLOYMENT_STATUS_DEPLOYED DeploymentStatus = 2
-	// It does not.
+	// Not deployed.
 	DeploymentStatus_DEPLOYMENT_STATUS_NOT_DEPLOYED DeploymentStatus = 3
 )
 
@@ -1041,17 +1041,17 @@ func (DeploymentStatus) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{15}
 }
 
-// Whether what a project runs can be reached by everybody.
+// Whether a project's deployed code is publicly reachable.
 type PublicExposure int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	PublicExposure_PUBLIC_EXPOSURE_UNSPECIFIED PublicExposure = 0
 	// Not known.
 	PublicExposure_PUBLIC_EXPOSURE_UNKNOWN PublicExposure = 1
-	// It can.
+	// Public.
 	PublicExposure_PUBLIC_EXPOSURE_PUBLIC PublicExposure = 2
-	// It cannot.
+	// Not public.
 	PublicExposure_PUBLIC_EXPOSURE_NOT_PUBLIC PublicExposure = 3
 )
 
@@ -1102,15 +1102,15 @@ func (PublicExposure) EnumDescriptor() ([]byte, []int) {
 type BreakingChangeType int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	BreakingChangeType_BREAKING_CHANGE_TYPE_UNSPECIFIED BreakingChangeType = 0
 	// Parameters change.
 	BreakingChangeType_BREAKING_CHANGE_TYPE_PARAMETER_CHANGE BreakingChangeType = 1
-	// Something is gone.
+	// A function or class is removed.
 	BreakingChangeType_BREAKING_CHANGE_TYPE_FUNCTION_OR_CLASS_REMOVAL BreakingChangeType = 2
-	// Something has another name.
+	// A function is renamed.
 	BreakingChangeType_BREAKING_CHANGE_TYPE_FUNCTION_RENAME BreakingChangeType = 3
-	// Something works otherwise.
+	// Behavior changes.
 	BreakingChangeType_BREAKING_CHANGE_TYPE_LOGIC_CHANGE BreakingChangeType = 4
 	// Nothing.
 	BreakingChangeType_BREAKING_CHANGE_TYPE_NOT_BREAKING BreakingChangeType = 5
@@ -1167,11 +1167,11 @@ func (BreakingChangeType) EnumDescriptor() ([]byte, []int) {
 type UpgradeGuidanceSelection int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	UpgradeGuidanceSelection_UPGRADE_GUIDANCE_SELECTION_UNSPECIFIED UpgradeGuidanceSelection = 0
-	// It would not.
+	// Safe.
 	UpgradeGuidanceSelection_UPGRADE_GUIDANCE_SELECTION_SAFE UpgradeGuidanceSelection = 1
-	// It would.
+	// Breaking.
 	UpgradeGuidanceSelection_UPGRADE_GUIDANCE_SELECTION_BREAKING UpgradeGuidanceSelection = 2
 )
 
@@ -1216,17 +1216,17 @@ func (UpgradeGuidanceSelection) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{18}
 }
 
-// Where the pull request that fixes a finding stands.
+// State of the pull request that fixes a finding.
 type ClickToFixPrState int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	ClickToFixPrState_CLICK_TO_FIX_PR_STATE_UNSPECIFIED ClickToFixPrState = 0
-	// It is open.
+	// Open.
 	ClickToFixPrState_CLICK_TO_FIX_PR_STATE_OPEN ClickToFixPrState = 1
-	// It is merged.
+	// Merged.
 	ClickToFixPrState_CLICK_TO_FIX_PR_STATE_MERGED ClickToFixPrState = 2
-	// There is none.
+	// There is no pull request.
 	ClickToFixPrState_CLICK_TO_FIX_PR_STATE_NO_PR ClickToFixPrState = 3
 )
 
@@ -1277,11 +1277,11 @@ func (ClickToFixPrState) EnumDescriptor() ([]byte, []int) {
 type TriagePermission int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	TriagePermission_TRIAGE_PERMISSION_UNSPECIFIED TriagePermission = 0
 	// Ignore it.
 	TriagePermission_TRIAGE_PERMISSION_IGNORE TriagePermission = 1
-	// Ask that it be ignored.
+	// Request that it be ignored.
 	TriagePermission_TRIAGE_PERMISSION_REQUEST TriagePermission = 2
 	// Nothing.
 	TriagePermission_TRIAGE_PERMISSION_NONE TriagePermission = 3
@@ -1330,47 +1330,47 @@ func (TriagePermission) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{20}
 }
 
-// What an entry of the history is about.
+// Type of a history entry.
 type HistoryType int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	HistoryType_HISTORY_TYPE_UNSPECIFIED HistoryType = 0
-	// What a scan saw.
+	// A scan changed the state.
 	HistoryType_HISTORY_TYPE_STATUS HistoryType = 1
-	// A decision.
+	// A triage decision.
 	HistoryType_HISTORY_TYPE_TRIAGE HistoryType = 2
 	// A verdict.
 	HistoryType_HISTORY_TYPE_AUTOTRIAGE HistoryType = 3
-	// What a person thinks of a verdict.
+	// A user rated a verdict.
 	HistoryType_HISTORY_TYPE_AUTOTRIAGE_FEEDBACK HistoryType = 4
-	// A tag given by AI.
+	// AI set a tag.
 	HistoryType_HISTORY_TYPE_AI_TAG HistoryType = 5
-	// An analysis began.
+	// An analysis started.
 	HistoryType_HISTORY_TYPE_ANALYSIS_STARTED HistoryType = 6
-	// A review comment was held back.
+	// A review comment was suppressed.
 	HistoryType_HISTORY_TYPE_REVIEW_COMMENT_SILENCED HistoryType = 7
-	// A ticket.
+	// A ticket was created.
 	HistoryType_HISTORY_TYPE_TICKET_CREATED HistoryType = 8
-	// A ticket that could not be made.
+	// A ticket could not be created.
 	HistoryType_HISTORY_TYPE_TICKET_ATTEMPTED HistoryType = 9
-	// Guidance was written anew.
+	// Guidance was regenerated.
 	HistoryType_HISTORY_TYPE_GUIDANCE_REGENERATION HistoryType = 10
 	// A mention at the source-code host.
 	HistoryType_HISTORY_TYPE_SCM_MENTION HistoryType = 11
-	// A fix was ordered.
+	// A fix was requested.
 	HistoryType_HISTORY_TYPE_CLICK_TO_FIX_PR_REQUESTED HistoryType = 12
-	// A pull request that fixes it.
+	// A pull request with a fix was opened.
 	HistoryType_HISTORY_TYPE_CLICK_TO_FIX_PR_OPENED HistoryType = 13
 	// A fix failed.
 	HistoryType_HISTORY_TYPE_CLICK_TO_FIX_PR_FAILED HistoryType = 14
 	// The pull request was merged.
 	HistoryType_HISTORY_TYPE_CLICK_TO_FIX_PR_MERGED HistoryType = 15
-	// Somebody asked that it be ignored.
+	// An exception was requested.
 	HistoryType_HISTORY_TYPE_EXCEPTION_REQUEST_CREATED HistoryType = 16
-	// That was granted.
+	// The exception was approved.
 	HistoryType_HISTORY_TYPE_EXCEPTION_REQUEST_APPROVED HistoryType = 17
-	// That was refused.
+	// The exception was rejected.
 	HistoryType_HISTORY_TYPE_EXCEPTION_REQUEST_REJECTED HistoryType = 18
 )
 
@@ -1447,11 +1447,11 @@ func (HistoryType) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{21}
 }
 
-// Where somebody asked that a finding be ignored.
+// Where an exception was requested.
 type FindingExceptionRequestSource int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	FindingExceptionRequestSource_FINDING_EXCEPTION_REQUEST_SOURCE_UNSPECIFIED FindingExceptionRequestSource = 0
 	// In a comment at the source-code host.
 	FindingExceptionRequestSource_FINDING_EXCEPTION_REQUEST_SOURCE_SCM_COMMENT FindingExceptionRequestSource = 1
@@ -1504,17 +1504,17 @@ func (FindingExceptionRequestSource) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{22}
 }
 
-// Where such a request stands.
+// State of an exception request.
 type FindingExceptionRequestState int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	FindingExceptionRequestState_FINDING_EXCEPTION_REQUEST_STATE_UNSPECIFIED FindingExceptionRequestState = 0
-	// Nobody has decided.
+	// Not decided.
 	FindingExceptionRequestState_FINDING_EXCEPTION_REQUEST_STATE_REQUESTED FindingExceptionRequestState = 1
-	// Granted.
+	// Approved.
 	FindingExceptionRequestState_FINDING_EXCEPTION_REQUEST_STATE_APPROVED FindingExceptionRequestState = 2
-	// Refused.
+	// Rejected.
 	FindingExceptionRequestState_FINDING_EXCEPTION_REQUEST_STATE_REJECTED FindingExceptionRequestState = 3
 )
 
@@ -1561,11 +1561,11 @@ func (FindingExceptionRequestState) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{23}
 }
 
-// What a person thinks of a verdict.
+// A user's rating of a verdict.
 type Rating int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	Rating_RATING_UNSPECIFIED Rating = 0
 	// It is right.
 	Rating_RATING_GOOD Rating = 1
@@ -1618,13 +1618,13 @@ func (Rating) EnumDescriptor() ([]byte, []int) {
 type Sensitivity int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	Sensitivity_SENSITIVITY_UNSPECIFIED Sensitivity = 0
 	// High.
 	Sensitivity_SENSITIVITY_HIGH_SENSITIVITY Sensitivity = 1
 	// Low.
 	Sensitivity_SENSITIVITY_LOW_SENSITIVITY Sensitivity = 2
-	// Neither.
+	// Neither high nor low.
 	Sensitivity_SENSITIVITY_NEUTRAL_SENSITIVITY Sensitivity = 3
 )
 
@@ -1675,19 +1675,19 @@ func (Sensitivity) EnumDescriptor() ([]byte, []int) {
 type ScaMatchKind int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	ScaMatchKind_SCA_MATCH_KIND_UNSPECIFIED ScaMatchKind = 0
-	// In a lockfile, no more.
+	// In a lockfile only.
 	ScaMatchKind_SCA_MATCH_KIND_LOCKFILE_ONLY ScaMatchKind = 1
-	// Direct, and used.
+	// Direct and used.
 	ScaMatchKind_SCA_MATCH_KIND_DIRECT_REACHABLE ScaMatchKind = 2
-	// Direct, and not used.
+	// Direct and not used.
 	ScaMatchKind_SCA_MATCH_KIND_DIRECT_UNREACHABLE ScaMatchKind = 3
-	// Transitive, and used.
+	// Transitive and used.
 	ScaMatchKind_SCA_MATCH_KIND_TRANSITIVE_REACHABLE ScaMatchKind = 4
-	// Transitive, and not used.
+	// Transitive and not used.
 	ScaMatchKind_SCA_MATCH_KIND_TRANSITIVE_UNREACHABLE ScaMatchKind = 5
-	// Transitive; nobody has looked.
+	// Transitive and not analyzed.
 	ScaMatchKind_SCA_MATCH_KIND_TRANSITIVE_UNDETERMINED ScaMatchKind = 6
 )
 

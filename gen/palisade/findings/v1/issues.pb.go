@@ -23,142 +23,143 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// A finding as the second API shows it (contract facts, issues.v1). What the server does not know is empty or left out.
+// A finding as the second API returns it (contract facts, issues.v1). Facts that the server does not have are empty or
+// absent.
 type Issue struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// When a scan saw it first on this ref.
+	// When a scan first reported it on this ref.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// Full ref.
 	Ref string `protobuf:"bytes,3,opt,name=ref,proto3" json:"ref,omitempty"`
-	// Identity that changes with any edit of the matched lines.
+	// Identity that changes with every edit of the matched lines.
 	SyntacticId string `protobuf:"bytes,4,opt,name=syntactic_id,json=syntacticId,proto3" json:"syntactic_id,omitempty"`
-	// Identity that survives moves of the lines; equal on all refs of the project.
+	// Identity that survives moved lines; equal on all refs of the project.
 	MatchBasedId string `protobuf:"bytes,5,opt,name=match_based_id,json=matchBasedId,proto3" json:"match_based_id,omitempty"`
 	// Id of the rule.
 	RuleId int64 `protobuf:"varint,6,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
-	// What scans saw last.
+	// State from scans.
 	Status IssueStatus `protobuf:"varint,7,opt,name=status,proto3,enum=palisade.findings.v1.IssueStatus" json:"status,omitempty"`
 	// The project.
 	Repository *IssueRepository `protobuf:"bytes,8,opt,name=repository,proto3" json:"repository,omitempty"`
-	// The scan that saw it first.
+	// The scan that reported it first.
 	FirstSeenScan *IssueScan `protobuf:"bytes,9,opt,name=first_seen_scan,json=firstSeenScan,proto3" json:"first_seen_scan,omitempty"`
-	// What people or automation decided.
+	// Triage decision of a person or of automation.
 	TriageState FindingTriageState `protobuf:"varint,10,opt,name=triage_state,json=triageState,proto3,enum=palisade.findings.v1.FindingTriageState" json:"triage_state,omitempty"`
-	// Why it is ignored; left out when it is not.
+	// Why it is ignored; absent when it is not ignored.
 	TriageReason FindingTriageReason `protobuf:"varint,11,opt,name=triage_reason,json=triageReason,proto3,enum=palisade.findings.v1.FindingTriageReason" json:"triage_reason,omitempty"`
-	// When it became relevant: first seen, or seen again after a fix.
+	// When it became relevant: first reported, or reported again after a fix.
 	RelevantSince *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=relevant_since,json=relevantSince,proto3" json:"relevant_since,omitempty"`
-	// Where it stands, all together.
+	// Combined state.
 	AggregateState AggregateIssueState `protobuf:"varint,13,opt,name=aggregate_state,json=aggregateState,proto3,enum=palisade.findings.v1.AggregateIssueState" json:"aggregate_state,omitempty"`
-	// Note of the last decision.
+	// Note of the last triage decision.
 	Note string `protobuf:"bytes,14,opt,name=note,proto3" json:"note,omitempty"`
-	// The linked ticket; left out when there is none.
+	// Linked ticket; absent when there is none.
 	ExternalTicket *SecretsExternalTicket `protobuf:"bytes,15,opt,name=external_ticket,json=externalTicket,proto3" json:"external_ticket,omitempty"`
-	// Equal for findings about one advisory and package; empty for others.
+	// Equal for findings about one advisory and package; empty for other findings.
 	VulnGroupKey string `protobuf:"bytes,16,opt,name=vuln_group_key,json=vulnGroupKey,proto3" json:"vuln_group_key,omitempty"`
-	// A policy blocks pull requests that bring it.
+	// True if a policy blocks pull requests that introduce it.
 	IsBlocking bool `protobuf:"varint,17,opt,name=is_blocking,json=isBlocking,proto3" json:"is_blocking,omitempty"`
-	// The last verdict; left out when there is none.
+	// Latest verdict; absent when there is none.
 	Autotriage *IssueAutotriage `protobuf:"bytes,18,opt,name=autotriage,proto3" json:"autotriage,omitempty"`
-	// How sensitive the code is; left out when nobody knows.
+	// Sensitivity of the code; absent when unknown.
 	AiTags *SensitivityTags `protobuf:"bytes,19,opt,name=ai_tags,json=aiTags,proto3" json:"ai_tags,omitempty"`
-	// Link to the line at the scanned commit; empty when the URL of the repository is not known.
+	// Link to the line at the scanned commit; empty when the URL of the repository is unknown.
 	LineOfCodeUrl string `protobuf:"bytes,20,opt,name=line_of_code_url,json=lineOfCodeUrl,proto3" json:"line_of_code_url,omitempty"`
 	// The matched lines; empty for secrets.
 	CodeSnippet string `protobuf:"bytes,21,opt,name=code_snippet,json=codeSnippet,proto3" json:"code_snippet,omitempty"`
-	// How data flows to it. Not known today.
+	// Data flow to the finding. Not available yet.
 	DataflowTrace *IssueDataflowTrace `protobuf:"bytes,22,opt,name=dataflow_trace,json=dataflowTrace,proto3" json:"dataflow_trace,omitempty"`
-	// Link to the scanned commit; empty when it is not known.
+	// Link to the scanned commit; empty when unknown.
 	CommitUrl string `protobuf:"bytes,23,opt,name=commit_url,json=commitUrl,proto3" json:"commit_url,omitempty"`
-	// What happened to it; only where it is asked for.
+	// History of the finding; only on request.
 	ActivityHistory []*IssueActivityHistoryEvent `protobuf:"bytes,24,rep,name=activity_history,json=activityHistory,proto3" json:"activity_history,omitempty"`
-	// The same finding on other refs of the project, by id.
+	// Findings with the same identity on other refs of the project, by id.
 	RelatedIssues []*IssueRelatedIssue `protobuf:"bytes,25,rep,name=related_issues,json=relatedIssues,proto3" json:"related_issues,omitempty"`
-	// What to do about it; left out when nobody has said it.
+	// How to fix it; absent when unknown.
 	Remediation *Remediation `protobuf:"bytes,26,opt,name=remediation,proto3" json:"remediation,omitempty"`
-	// The scan that saw it last. Not known today.
+	// The scan that reported it last. Not available yet.
 	LastSeenScan *IssueScan `protobuf:"bytes,27,opt,name=last_seen_scan,json=lastSeenScan,proto3" json:"last_seen_scan,omitempty"`
 	// File.
 	FilePath string `protobuf:"bytes,28,opt,name=file_path,json=filePath,proto3" json:"file_path,omitempty"`
-	// First line, 1 for the first of the file.
+	// First line, counted from 1.
 	Line int32 `protobuf:"varint,29,opt,name=line,proto3" json:"line,omitempty"`
 	// Last line.
 	EndLine int32 `protobuf:"varint,30,opt,name=end_line,json=endLine,proto3" json:"end_line,omitempty"`
-	// First column, 1 for the first of the line.
+	// First column, counted from 1.
 	Column int32 `protobuf:"varint,31,opt,name=column,proto3" json:"column,omitempty"`
 	// Column after the last.
 	EndColumn int32 `protobuf:"varint,32,opt,name=end_column,json=endColumn,proto3" json:"end_column,omitempty"`
 	// Severity.
 	Severity Severity `protobuf:"varint,33,opt,name=severity,proto3,enum=palisade.findings.v1.Severity" json:"severity,omitempty"`
-	// What the tool said.
+	// Message of the tool.
 	Message string `protobuf:"bytes,34,opt,name=message,proto3" json:"message,omitempty"`
 	// Name of the rule.
 	RulePath string `protobuf:"bytes,35,opt,name=rule_path,json=rulePath,proto3" json:"rule_path,omitempty"`
 	// Confidence of the rule.
 	Confidence Confidence `protobuf:"varint,36,opt,name=confidence,proto3,enum=palisade.findings.v1.Confidence" json:"confidence,omitempty"`
-	// Page about the rule. Not known today.
+	// URL of a page about the rule. Not available yet.
 	RuleUrl string `protobuf:"bytes,37,opt,name=rule_url,json=ruleUrl,proto3" json:"rule_url,omitempty"`
-	// Pages about the problem. Not known today.
+	// URLs of pages about the problem. Not available yet.
 	RuleReferences []string `protobuf:"bytes,38,rep,name=rule_references,json=ruleReferences,proto3" json:"rule_references,omitempty"`
-	// Where the rule comes from. Not known today.
+	// Origin of the rule. Not available yet.
 	RuleOrigin RuleOrigin `protobuf:"varint,39,opt,name=rule_origin,json=ruleOrigin,proto3,enum=palisade.findings.v1.RuleOrigin" json:"rule_origin,omitempty"`
-	// Hash of the rule. Not known today.
+	// Hash of the rule. Not available yet.
 	RuleHashId string `protobuf:"bytes,40,opt,name=rule_hash_id,json=ruleHashId,proto3" json:"rule_hash_id,omitempty"`
 	// CWE entries of the rule.
 	RuleCweNames []string `protobuf:"bytes,41,rep,name=rule_cwe_names,json=ruleCweNames,proto3" json:"rule_cwe_names,omitempty"`
 	// OWASP entries of the rule.
 	RuleOwaspNames []string `protobuf:"bytes,42,rep,name=rule_owasp_names,json=ruleOwaspNames,proto3" json:"rule_owasp_names,omitempty"`
-	// Set that the rule belongs to. Not known today.
+	// Ruleset of the rule. Not available yet.
 	Ruleset string `protobuf:"bytes,43,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
-	// The policy that asked for it.
+	// The policy that covers it.
 	PolicySlug string `protobuf:"bytes,44,opt,name=policy_slug,json=policySlug,proto3" json:"policy_slug,omitempty"`
 	// Category of the rule.
 	Category string `protobuf:"bytes,45,opt,name=category,proto3" json:"category,omitempty"`
-	// Rules that take the place of the rule. Not known today.
+	// Rules that replace the rule. Not available yet.
 	RuleSupersededBy []*SupersededRule `protobuf:"bytes,46,rep,name=rule_superseded_by,json=ruleSupersededBy,proto3" json:"rule_superseded_by,omitempty"`
-	// What kind of finding it is.
+	// Type of the finding.
 	IssueType IssueType `protobuf:"varint,47,opt,name=issue_type,json=issueType,proto3,enum=palisade.findings.v1.IssueType" json:"issue_type,omitempty"`
-	// The first of the same finding on all refs of the project: equal for all of them.
+	// Id of the oldest finding with this identity on any ref of the project; equal for all of them.
 	IssueParentId int64 `protobuf:"varint,48,opt,name=issue_parent_id,json=issueParentId,proto3" json:"issue_parent_id,omitempty"`
-	// Attempts to make a ticket. None is made today.
+	// Attempts to create a ticket. Always empty.
 	TicketAttempts []*TicketAttempt `protobuf:"bytes,49,rep,name=ticket_attempts,json=ticketAttempts,proto3" json:"ticket_attempts,omitempty"`
-	// What only findings in code have; left out for others.
+	// Fields that only code findings have; absent for other types.
 	SastAttributes *IssueSastAttributes `protobuf:"bytes,50,opt,name=sast_attributes,json=sastAttributes,proto3" json:"sast_attributes,omitempty"`
-	// What only findings in dependencies have; left out for others.
+	// Fields that only supply-chain findings have; absent for other types.
 	ScaAttributes *IssueScaAttributes `protobuf:"bytes,51,opt,name=sca_attributes,json=scaAttributes,proto3" json:"sca_attributes,omitempty"`
-	// What only secrets have; left out for others.
+	// Fields that only secrets have; absent for other types.
 	SecretsAttributes *IssueSecretsAttributes `protobuf:"bytes,52,opt,name=secrets_attributes,json=secretsAttributes,proto3" json:"secrets_attributes,omitempty"`
 	// Subcategories of the rule.
 	Subcategories []string `protobuf:"bytes,53,rep,name=subcategories,proto3" json:"subcategories,omitempty"`
-	// Link to the ref; empty when the URL of the repository is not known.
+	// Link to the ref; empty when the URL of the repository is unknown.
 	RefUrl string `protobuf:"bytes,54,opt,name=ref_url,json=refUrl,proto3" json:"ref_url,omitempty"`
-	// Who owns the code. Not known today.
+	// An owner of the code. Not available yet.
 	Codeowners []*Codeowner `protobuf:"bytes,55,rep,name=codeowners,proto3" json:"codeowners,omitempty"`
-	// The code; never for secrets.
+	// The matched code; never for secrets.
 	CodeSnippets []*IssueCodeSnippet `protobuf:"bytes,56,rep,name=code_snippets,json=codeSnippets,proto3" json:"code_snippets,omitempty"`
-	// The rule, explained; left out when nobody has.
+	// Explanation of the rule; absent when there is none.
 	RuleExplanation *RuleExplanation `protobuf:"bytes,57,opt,name=rule_explanation,json=ruleExplanation,proto3" json:"rule_explanation,omitempty"`
-	// Name of the rule for people: its last part.
+	// Display name of the rule: the last part of its name.
 	RuleDisplayName string `protobuf:"bytes,58,opt,name=rule_display_name,json=ruleDisplayName,proto3" json:"rule_display_name,omitempty"`
-	// The last pull request that fixes it; empty when there is none.
+	// URL of the latest pull request that fixes it; empty when there is none.
 	ClickToFixPrUrl string `protobuf:"bytes,59,opt,name=click_to_fix_pr_url,json=clickToFixPrUrl,proto3" json:"click_to_fix_pr_url,omitempty"`
-	// Impact as AI-powered detection describes it.
+	// Impact as AI detection describes it.
 	AiImpact string `protobuf:"bytes,60,opt,name=ai_impact,json=aiImpact,proto3" json:"ai_impact,omitempty"`
-	// What must hold for an exploit. Not known today.
+	// The condition for an exploit. Not available yet.
 	AiExploitConditions []*ExploitCondition `protobuf:"bytes,61,rep,name=ai_exploit_conditions,json=aiExploitConditions,proto3" json:"ai_exploit_conditions,omitempty"`
-	// Message of the commit that fixes it. Not known today.
+	// Message of the commit that fixes it. Not available yet.
 	ClickToFixCommitMsg string `protobuf:"bytes,62,opt,name=click_to_fix_commit_msg,json=clickToFixCommitMsg,proto3" json:"click_to_fix_commit_msg,omitempty"`
-	// A request to ignore it. None is made today.
+	// Request to ignore it. Always absent.
 	ExceptionRequest *IssueExceptionRequestSummary `protobuf:"bytes,63,opt,name=exception_request,json=exceptionRequest,proto3" json:"exception_request,omitempty"`
-	// Number of that pull request, where its URL ends in one.
+	// Number of that pull request, if its URL ends in a number.
 	ClickToFixPrId string `protobuf:"bytes,64,opt,name=click_to_fix_pr_id,json=clickToFixPrId,proto3" json:"click_to_fix_pr_id,omitempty"`
 	// What the caller may do about it.
 	TriagePermission TriagePermission `protobuf:"varint,65,opt,name=triage_permission,json=triagePermission,proto3,enum=palisade.findings.v1.TriagePermission" json:"triage_permission,omitempty"`
-	// Its project is archived.
+	// True if its project is archived.
 	IsArchived bool `protobuf:"varint,66,opt,name=is_archived,json=isArchived,proto3" json:"is_archived,omitempty"`
-	// When a scan saw the same finding first on any ref.
+	// When a scan first reported this identity on any ref.
 	FirstDetectedAt *timestamppb.Timestamp `protobuf:"bytes,67,opt,name=first_detected_at,json=firstDetectedAt,proto3" json:"first_detected_at,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -663,48 +664,47 @@ func (x *Issue) GetFirstDetectedAt() *timestamppb.Timestamp {
 	return nil
 }
 
-// Which findings a call is about: those that every field chooses. A field that is empty, zero or has only the value
-// UNSPECIFIED chooses all; values of one field are alternatives. Findings of archived projects are left out, unless
-// include_archived is set. Fields about facts that the server does not have say so: they choose nothing, or only what is
-// said to be not known.
+// Filter of findings: the conjunction of all fields. A field that is empty, zero or UNSPECIFIED matches everything; the
+// values of one field are alternatives. Findings of archived projects are excluded unless include_archived is set. A
+// field about facts that the server does not have says so: it matches nothing, or only the value for "unknown".
 type IssuesFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids.
 	Ids []int64 `protobuf:"varint,1,rep,packed,name=ids,proto3" json:"ids,omitempty"`
-	// Not before. A time in the year 1 counts as not set.
+	// Lower bound. A time in the year 1 counts as not set.
 	Since *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
-	// Not after. A time in the year 1 counts as not set.
+	// Upper bound. A time in the year 1 counts as not set.
 	Until *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=until,proto3" json:"until,omitempty"`
-	// Names of projects, compared without regard to case.
+	// Names of projects, case-insensitive.
 	RepositoryNames []string `protobuf:"bytes,4,rep,name=repository_names,json=repositoryNames,proto3" json:"repository_names,omitempty"`
 	// Ids of projects.
 	RepositoryIds []int64 `protobuf:"varint,5,rep,packed,name=repository_ids,json=repositoryIds,proto3" json:"repository_ids,omitempty"`
 	// Projects with any of these tags.
 	RepositoryTags []string `protobuf:"bytes,6,rep,name=repository_tags,json=repositoryTags,proto3" json:"repository_tags,omitempty"`
-	// Full refs, or branches by their short names; _default stands for the primary branch of each project.
+	// Full refs, or short names of branches; _default is the primary branch of each project.
 	Refs []string `protobuf:"bytes,7,rep,name=refs,proto3" json:"refs,omitempty"`
-	// Refs of certain projects, as IssueRef.id spells them; what is spelled otherwise is refused.
+	// Refs of individual projects, in the form of IssueRef.id; other forms are refused.
 	RepositoryRefIds []string `protobuf:"bytes,8,rep,name=repository_ref_ids,json=repositoryRefIds,proto3" json:"repository_ref_ids,omitempty"`
-	// What autotriage said; VERDICT_NO_VERDICT: it said nothing.
+	// Verdicts of autotriage; VERDICT_NO_VERDICT: no verdict.
 	AiVerdicts []Verdict `protobuf:"varint,9,rep,packed,name=ai_verdicts,json=aiVerdicts,proto3,enum=palisade.findings.v1.Verdict" json:"ai_verdicts,omitempty"`
-	// Components that AI named, for example "payments", or how sensitive they are: high, low, neutral, or
+	// Components from AI tags, for example "payments", or their sensitivity: high, low, neutral, or
 	// SENSITIVITY_HIGH_SENSITIVITY and so on.
 	AiSensitivities []string `protobuf:"bytes,10,rep,name=ai_sensitivities,json=aiSensitivities,proto3" json:"ai_sensitivities,omitempty"`
-	// What scans saw last.
+	// State from scans.
 	Status []IssueStatus `protobuf:"varint,11,rep,packed,name=status,proto3,enum=palisade.findings.v1.IssueStatus" json:"status,omitempty"`
-	// Where it stands, by groups.
+	// Group of states.
 	Tab IssueTab `protobuf:"varint,12,opt,name=tab,proto3,enum=palisade.findings.v1.IssueTab" json:"tab,omitempty"`
-	// Projects of these teams and of the teams below them.
+	// Projects of these teams and of their descendants.
 	TeamNames []string `protobuf:"bytes,13,rep,name=team_names,json=teamNames,proto3" json:"team_names,omitempty"`
-	// What policies do with it. A finding that no policy names is monitored; none has MODE_DISABLED.
+	// Policy modes. A finding without a policy is monitored; none has MODE_DISABLED.
 	Actions []Mode `protobuf:"varint,14,rep,packed,name=actions,proto3,enum=palisade.findings.v1.Mode" json:"actions,omitempty"`
-	// Slugs of policies; a finding that no policy names is of rule-board-audit.
+	// Slugs of policies. A finding without a policy belongs to rule-board-audit.
 	PolicySlugs []string `protobuf:"bytes,15,rep,name=policy_slugs,json=policySlugs,proto3" json:"policy_slugs,omitempty"`
 	// Names of rules.
 	Rules []string `protobuf:"bytes,16,rep,name=rules,proto3" json:"rules,omitempty"`
 	// Ids of rules.
 	RuleIds []int64 `protobuf:"varint,17,rep,packed,name=rule_ids,json=ruleIds,proto3" json:"rule_ids,omitempty"`
-	// Sets of rules. Not known: any chooses nothing.
+	// Rulesets. Unknown to the server: every value matches nothing.
 	Rulesets []string `protobuf:"bytes,18,rep,name=rulesets,proto3" json:"rulesets,omitempty"`
 	// Categories of rules.
 	Categories []string `protobuf:"bytes,19,rep,name=categories,proto3" json:"categories,omitempty"`
@@ -712,78 +712,80 @@ type IssuesFilter struct {
 	Confidences []Confidence `protobuf:"varint,20,rep,packed,name=confidences,proto3,enum=palisade.findings.v1.Confidence" json:"confidences,omitempty"`
 	// Severity.
 	Severities []Severity `protobuf:"varint,21,rep,packed,name=severities,proto3,enum=palisade.findings.v1.Severity" json:"severities,omitempty"`
-	// How a dependency comes in. Only findings in dependencies have it.
+	// Transitivity of a dependency. Only supply-chain findings have it.
 	Transitivities []string `protobuf:"bytes,22,rep,name=transitivities,proto3" json:"transitivities,omitempty"`
-	// Whether the vulnerable part of a dependency is used; REACHABLE also always, and under a condition.
+	// Whether the vulnerable part of a dependency is used; REACHABLE includes always and conditionally reachable.
 	Exposures []string `protobuf:"bytes,23,rep,name=exposures,proto3" json:"exposures,omitempty"`
 	// Names of packages.
 	Dependencies []string `protobuf:"bytes,24,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
-	// Identifiers of advisories, compared without regard to case. Only findings in dependencies have one.
+	// Identifiers of advisories, case-insensitive. Only supply-chain findings have one.
 	Cves []string `protobuf:"bytes,25,rep,name=cves,proto3" json:"cves,omitempty"`
-	// Where rules come from. Not known: any chooses nothing.
+	// Origins of rules. Unknown to the server: every value matches nothing.
 	Source []Source `protobuf:"varint,26,rep,packed,name=source,proto3,enum=palisade.findings.v1.Source" json:"source,omitempty"`
-	// Whether the vulnerable part of a dependency is used, exactly.
+	// Whether the vulnerable part of a dependency is used; exact match.
 	Reachabilities []Reachability `protobuf:"varint,27,rep,packed,name=reachabilities,proto3,enum=palisade.findings.v1.Reachability" json:"reachabilities,omitempty"`
-	// The same findings as these, on all refs of their projects.
+	// Findings with the same identity as these, on all refs of their projects.
 	IssueParentIds []int64 `protobuf:"varint,28,rep,packed,name=issue_parent_ids,json=issueParentIds,proto3" json:"issue_parent_ids,omitempty"`
-	// Whether a secret still works.
+	// Whether a secret is valid.
 	ValidationStates []ValidationState `protobuf:"varint,29,rep,packed,name=validation_states,json=validationStates,proto3,enum=palisade.findings.v1.ValidationState" json:"validation_states,omitempty"`
 	// Kinds of secrets: names of their rules.
 	SecretTypes []string `protobuf:"bytes,30,rep,name=secret_types,json=secretTypes,proto3" json:"secret_types,omitempty"`
 	// Who can read the repository.
 	RepoVisibilities []RepositoryVisibility `protobuf:"varint,31,rep,packed,name=repo_visibilities,json=repoVisibilities,proto3,enum=palisade.findings.v1.RepositoryVisibility" json:"repo_visibilities,omitempty"`
-	// Leaves out secrets that are in the history alone.
+	// Excludes secrets that are only in the history.
 	ExcludeHistorical bool `protobuf:"varint,32,opt,name=exclude_historical,json=excludeHistorical,proto3" json:"exclude_historical,omitempty"`
-	// Only on the primary branch of the project.
+	// Only findings on the primary branch of the project.
 	OnPrimaryBranch bool `protobuf:"varint,33,opt,name=on_primary_branch,json=onPrimaryBranch,proto3" json:"on_primary_branch,omitempty"`
-	// How likely an exploit is. Only findings in dependencies have it.
+	// Class of the exploit probability. Only supply-chain findings have it.
 	EpssProbabilities []EpssProbability `protobuf:"varint,34,rep,packed,name=epss_probabilities,json=epssProbabilities,proto3,enum=palisade.findings.v1.EpssProbability" json:"epss_probabilities,omitempty"`
-	// Reason of the last decision; FINDING_TRIAGE_REASON_UNKNOWN chooses nothing.
+	// Reason of the latest triage decision; FINDING_TRIAGE_REASON_UNKNOWN matches nothing.
 	TriageReasons []FindingTriageReason `protobuf:"varint,35,rep,packed,name=triage_reasons,json=triageReasons,proto3,enum=palisade.findings.v1.FindingTriageReason" json:"triage_reasons,omitempty"`
-	// Which time since, until and relative_since are about; TIME_FILTER_RELEVANT_SINCE when not set.
+	// The time that since, until and relative_since compare; TIME_FILTER_RELEVANT_SINCE when not set.
 	TimeFilter TimeFilter `protobuf:"varint,36,opt,name=time_filter,json=timeFilter,proto3,enum=palisade.findings.v1.TimeFilter" json:"time_filter,omitempty"`
-	// Findings are not linked to tickets yet: both values choose the same.
+	// No effect: findings are not linked to tickets yet.
 	IncludeTicketed bool `protobuf:"varint,37,opt,name=include_ticketed,json=includeTicketed,proto3" json:"include_ticketed,omitempty"`
-	// Where in its life the code is. Not known: any chooses nothing.
+	// Life-cycle stage of the code. Unknown to the server: every value matches nothing.
 	BacklogType IssueBacklogType `protobuf:"varint,38,opt,name=backlog_type,json=backlogType,proto3,enum=palisade.findings.v1.IssueBacklogType" json:"backlog_type,omitempty"`
-	// What the rule looks for: SCA_RULE_KIND_MALICIOUS_DEPENDENCY are malicious dependencies, SCA_RULE_KIND_REACHABLE
-	// others of which something is known about the use, SCA_RULE_KIND_UPGRADE_ONLY those of which nothing is;
-	// SCA_RULE_KIND_LEGACY chooses nothing.
+	// What the rule detects. SCA_RULE_KIND_MALICIOUS_DEPENDENCY: malicious dependencies. SCA_RULE_KIND_REACHABLE: other
+	// findings with known reachability. SCA_RULE_KIND_UPGRADE_ONLY: other findings with unknown reachability.
+	// SCA_RULE_KIND_LEGACY matches nothing.
 	ScaRuleKind []ScaRuleKind `protobuf:"varint,39,rep,packed,name=sca_rule_kind,json=scaRuleKind,proto3,enum=palisade.findings.v1.ScaRuleKind" json:"sca_rule_kind,omitempty"`
-	// Id of a memory: an analysis that had it in its prompt gave another verdict than the one before without it.
+	// Id of a memory: an analysis with it in the prompt gave another verdict than the previous analysis without it.
 	AiMemoryWillFlipVerdict string `protobuf:"bytes,40,opt,name=ai_memory_will_flip_verdict,json=aiMemoryWillFlipVerdict,proto3" json:"ai_memory_will_flip_verdict,omitempty"`
-	// Id of a memory that an analysis named as a reason; with include_ai_memory_rendered, or only had in its prompt.
+	// Id of a memory that an analysis gave as a reason. With include_ai_memory_rendered it is enough that the prompt
+	// contained it.
 	AiMemoryReferenced string `protobuf:"bytes,41,opt,name=ai_memory_referenced,json=aiMemoryReferenced,proto3" json:"ai_memory_referenced,omitempty"`
-	// Widens ai_memory_referenced; nothing by itself.
+	// Extends ai_memory_referenced; no effect alone.
 	IncludeAiMemoryRendered bool `protobuf:"varint,42,opt,name=include_ai_memory_rendered,json=includeAiMemoryRendered,proto3" json:"include_ai_memory_rendered,omitempty"`
-	// Id of a memory that an analysis had in its prompt.
+	// Id of a memory that the prompt of an analysis contained.
 	AiMemoryRendered string `protobuf:"bytes,43,opt,name=ai_memory_rendered,json=aiMemoryRendered,proto3" json:"ai_memory_rendered,omitempty"`
-	// Id of a memory whose scope (rule, project, tag, paths, class of vulnerability) the finding is in.
+	// Id of a memory. Its scope (rule, project, tag, paths, class of vulnerability) must contain the finding.
 	MemoryIdInScope string `protobuf:"bytes,44,opt,name=memory_id_in_scope,json=memoryIdInScope,proto3" json:"memory_id_in_scope,omitempty"`
-	// Not before that time ago, besides since.
+	// Lower bound relative to now, in addition to since.
 	RelativeSince RelativeSince `protobuf:"varint,45,opt,name=relative_since,json=relativeSince,proto3,enum=palisade.findings.v1.RelativeSince" json:"relative_since,omitempty"`
-	// Whether the code runs somewhere. Not known: DEPLOYMENT_STATUS_UNKNOWN chooses all, others nothing.
+	// Whether the code is deployed. Unknown to the server: DEPLOYMENT_STATUS_UNKNOWN matches everything, other values
+	// nothing.
 	RepositoryDeploymentStatuses []DeploymentStatus `protobuf:"varint,46,rep,packed,name=repository_deployment_statuses,json=repositoryDeploymentStatuses,proto3,enum=palisade.findings.v1.DeploymentStatus" json:"repository_deployment_statuses,omitempty"`
-	// What an upgrade would break. Not known: any chooses nothing.
+	// What an upgrade would break. Unknown to the server: every value matches nothing.
 	UpgradeGuidance []BreakingChangeType `protobuf:"varint,47,rep,packed,name=upgrade_guidance,json=upgradeGuidance,proto3,enum=palisade.findings.v1.BreakingChangeType" json:"upgrade_guidance,omitempty"`
-	// Whether everybody reaches it. Not known: PUBLIC_EXPOSURE_UNKNOWN chooses all, others nothing.
+	// Whether the code is publicly reachable. Unknown to the server: PUBLIC_EXPOSURE_UNKNOWN matches everything, other
+	// values nothing.
 	RepositoryPublicExposures []PublicExposure `protobuf:"varint,48,rep,packed,name=repository_public_exposures,json=repositoryPublicExposures,proto3,enum=palisade.findings.v1.PublicExposure" json:"repository_public_exposures,omitempty"`
-	// Where the pull request that fixes it stands.
+	// States of the pull request that fixes it.
 	ClickToFixPrStates []ClickToFixPrState `protobuf:"varint,49,rep,packed,name=click_to_fix_pr_states,json=clickToFixPrStates,proto3,enum=palisade.findings.v1.ClickToFixPrState" json:"click_to_fix_pr_states,omitempty"`
-	// As cves: identifiers of advisories.
+	// Identifiers of advisories, as in cves.
 	AdvisoryIds []string `protobuf:"bytes,50,rep,name=advisory_ids,json=advisoryIds,proto3" json:"advisory_ids,omitempty"`
-	// Where it stands; AGGREGATE_ISSUE_STATE_UNKNOWN chooses nothing.
+	// Combined states; AGGREGATE_ISSUE_STATE_UNKNOWN matches nothing.
 	AggregateIssueStates []AggregateIssueState `protobuf:"varint,51,rep,packed,name=aggregate_issue_states,json=aggregateIssueStates,proto3,enum=palisade.findings.v1.AggregateIssueState" json:"aggregate_issue_states,omitempty"`
-	// Whether an upgrade would break anything. Not known: any chooses nothing.
+	// Whether an upgrade would break anything. Unknown to the server: every value matches nothing.
 	UpgradeGuidanceFilters []UpgradeGuidanceSelection `protobuf:"varint,52,rep,packed,name=upgrade_guidance_filters,json=upgradeGuidanceFilters,proto3,enum=palisade.findings.v1.UpgradeGuidanceSelection" json:"upgrade_guidance_filters,omitempty"`
-	// Ignored, as the contract has it: calls say by themselves which types they are about.
+	// Ignored, as the contract requires: each operation has its own issue type.
 	FilterIssueTypes []IssueType `protobuf:"varint,53,rep,packed,name=filter_issue_types,json=filterIssueTypes,proto3,enum=palisade.findings.v1.IssueType" json:"filter_issue_types,omitempty"`
-	// Part of the path of the file, compared without regard to case (of ASCII letters at least). Only the first value
-	// counts.
+	// Part of the file path, case-insensitive (at least for ASCII letters). Only the first value is used.
 	FilePaths []string `protobuf:"bytes,54,rep,name=file_paths,json=filePaths,proto3" json:"file_paths,omitempty"`
-	// Only findings of archived projects, instead of only those of others.
+	// True selects only findings of archived projects; false selects only findings of other projects.
 	IncludeArchived bool `protobuf:"varint,55,opt,name=include_archived,json=includeArchived,proto3" json:"include_archived,omitempty"`
-	// The last fix was ordered within the last ten minutes, and has neither succeeded nor failed.
+	// The latest fix was requested within the last ten minutes, and has neither succeeded nor failed.
 	HasInFlightAutofixPr bool `protobuf:"varint,56,opt,name=has_in_flight_autofix_pr,json=hasInFlightAutofixPr,proto3" json:"has_in_flight_autofix_pr,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache

@@ -25,19 +25,19 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Whether a secret still works.
+// Whether a secret is valid.
 type ValidationState int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	ValidationState_VALIDATION_STATE_UNSPECIFIED ValidationState = 0
-	// It works.
+	// The secret is valid.
 	ValidationState_VALIDATION_STATE_CONFIRMED_VALID ValidationState = 1
-	// It does not work.
+	// The secret is not valid.
 	ValidationState_VALIDATION_STATE_CONFIRMED_INVALID ValidationState = 2
-	// It could not be tried.
+	// The validation failed.
 	ValidationState_VALIDATION_STATE_VALIDATION_ERROR ValidationState = 3
-	// Nobody knows how to try it.
+	// There is no validator for it.
 	ValidationState_VALIDATION_STATE_NO_VALIDATOR ValidationState = 4
 )
 
@@ -90,19 +90,19 @@ func (ValidationState) EnumDescriptor() ([]byte, []int) {
 type FindingStatus int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	FindingStatus_FINDING_STATUS_UNSPECIFIED FindingStatus = 0
 	// Open.
 	FindingStatus_FINDING_STATUS_OPEN FindingStatus = 1
 	// Ignored by a person.
 	FindingStatus_FINDING_STATUS_IGNORED FindingStatus = 2
-	// Gone from the code.
+	// No longer in the code.
 	FindingStatus_FINDING_STATUS_FIXED FindingStatus = 3
 	// Its rule or file is gone.
 	FindingStatus_FINDING_STATUS_REMOVED FindingStatus = 4
-	// Anything else: being reviewed or fixed.
+	// Any other status: reviewing or fixing.
 	FindingStatus_FINDING_STATUS_UNKNOWN FindingStatus = 5
-	// Ignored by autotriage.
+	// Ignored by autotriage, until a person confirms it.
 	FindingStatus_FINDING_STATUS_PROVISIONALLY_IGNORED FindingStatus = 6
 )
 
@@ -159,7 +159,7 @@ func (FindingStatus) EnumDescriptor() ([]byte, []int) {
 type Severity int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	Severity_SEVERITY_UNSPECIFIED Severity = 0
 	// High.
 	Severity_SEVERITY_HIGH Severity = 1
@@ -220,7 +220,7 @@ func (Severity) EnumDescriptor() ([]byte, []int) {
 type Confidence int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	Confidence_CONFIDENCE_UNSPECIFIED Confidence = 0
 	// High.
 	Confidence_CONFIDENCE_HIGH Confidence = 1
@@ -277,7 +277,7 @@ func (Confidence) EnumDescriptor() ([]byte, []int) {
 type Mode int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	Mode_MODE_UNSPECIFIED Mode = 0
 	// Records it.
 	Mode_MODE_MONITOR Mode = 1
@@ -338,7 +338,7 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 type ScmType int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	ScmType_SCM_TYPE_UNSPECIFIED ScmType = 0
 	// GitHub.
 	ScmType_SCM_TYPE_GITHUB ScmType = 1
@@ -419,7 +419,7 @@ func (ScmType) EnumDescriptor() ([]byte, []int) {
 type RepositoryVisibility int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	RepositoryVisibility_REPOSITORY_VISIBILITY_UNSPECIFIED RepositoryVisibility = 0
 	// Everybody.
 	RepositoryVisibility_REPOSITORY_VISIBILITY_PUBLIC RepositoryVisibility = 1
@@ -476,7 +476,7 @@ func (RepositoryVisibility) EnumDescriptor() ([]byte, []int) {
 type Verdict int32
 
 const (
-	// In filters: any. Never shown.
+	// In filters: any. Never returned.
 	Verdict_VERDICT_UNSPECIFIED Verdict = 0
 	// A real problem.
 	Verdict_VERDICT_TRUE_POSITIVE Verdict = 1
@@ -538,7 +538,7 @@ type ListSecretsRequest struct {
 	Cursor string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	// Secrets per page, at most 500; 100 when 0.
 	Limit int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	// Lower bound on the creation.
+	// Lower bound of the creation time.
 	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
 	// Validation states.
 	ValidationState []ValidationState `protobuf:"varint,5,rep,packed,name=validation_state,json=validationState,proto3,enum=palisade.findings.v1.ValidationState" json:"validation_state,omitempty"`
@@ -546,7 +546,7 @@ type ListSecretsRequest struct {
 	Status FindingStatus `protobuf:"varint,6,opt,name=status,proto3,enum=palisade.findings.v1.FindingStatus" json:"status,omitempty"`
 	// Severities.
 	Severity []Severity `protobuf:"varint,7,rep,packed,name=severity,proto3,enum=palisade.findings.v1.Severity" json:"severity,omitempty"`
-	// Names of projects, compared without regard to case.
+	// Names of projects, case-insensitive.
 	Repo          []string `protobuf:"bytes,8,rep,name=repo,proto3" json:"repo,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -643,9 +643,9 @@ type ListSecretsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The page of secrets.
 	Findings []*SecretsFinding `protobuf:"bytes,1,rep,name=findings,proto3" json:"findings,omitempty"`
-	// Pass it on for the next page; empty after the last.
+	// Cursor of the next page; empty after the last page.
 	Cursor string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	// Cursor of the page before; empty on the first.
+	// Cursor of the previous page; empty on the first page.
 	Previous      string `protobuf:"bytes,3,opt,name=previous,proto3" json:"previous,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -725,21 +725,21 @@ type SecretsFinding struct {
 	Confidence Confidence `protobuf:"varint,9,opt,name=confidence,proto3,enum=palisade.findings.v1.Confidence" json:"confidence,omitempty"`
 	// Status.
 	Status FindingStatus `protobuf:"varint,10,opt,name=status,proto3,enum=palisade.findings.v1.FindingStatus" json:"status,omitempty"`
-	// Whether it still works.
+	// Whether the secret is valid.
 	ValidationState ValidationState `protobuf:"varint,11,opt,name=validation_state,json=validationState,proto3,enum=palisade.findings.v1.ValidationState" json:"validation_state,omitempty"`
 	// What the policy does with it.
 	Mode Mode `protobuf:"varint,12,opt,name=mode,proto3,enum=palisade.findings.v1.Mode" json:"mode,omitempty"`
 	// Identity of the rule.
 	RuleHashId string `protobuf:"bytes,13,opt,name=rule_hash_id,json=ruleHashId,proto3" json:"rule_hash_id,omitempty"`
-	// When it was first seen.
+	// When it was first reported.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// When it last changed.
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
 	// The linked ticket.
 	ExternalTicket *SecretsExternalTicket `protobuf:"bytes,16,opt,name=external_ticket,json=externalTicket,proto3" json:"external_ticket,omitempty"`
-	// Review comments that announced it.
+	// Review comments about it.
 	ReviewComments []*SecretsReviewComment `protobuf:"bytes,17,rep,name=review_comments,json=reviewComments,proto3" json:"review_comments,omitempty"`
-	// The earlier commit that holds it, if it is not in the scanned one.
+	// The earlier commit that contains it, if the scanned commit does not.
 	HistoricalInfo *HistoricalInfo `protobuf:"bytes,18,opt,name=historical_info,json=historicalInfo,proto3" json:"historical_info,omitempty"`
 	// Verdict of autotriage.
 	Autotriage    *Autotriage `protobuf:"bytes,19,opt,name=autotriage,proto3" json:"autotriage,omitempty"`
@@ -1056,7 +1056,7 @@ func (x *SecretsExternalTicket) GetUrl() string {
 	return ""
 }
 
-// A review comment that announced a secret.
+// A review comment about a secret.
 type SecretsReviewComment struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the discussion.
@@ -1184,7 +1184,7 @@ type Autotriage struct {
 	IssueId int64 `protobuf:"varint,2,opt,name=issue_id,json=issueId,proto3" json:"issue_id,omitempty"`
 	// Identity of the finding.
 	MatchBasedId string `protobuf:"bytes,3,opt,name=match_based_id,json=matchBasedId,proto3" json:"match_based_id,omitempty"`
-	// Why.
+	// Reason of the verdict.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The verdict.
 	Verdict       Verdict `protobuf:"varint,5,opt,name=verdict,proto3,enum=palisade.findings.v1.Verdict" json:"verdict,omitempty"`

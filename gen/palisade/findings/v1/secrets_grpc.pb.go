@@ -28,7 +28,7 @@ const (
 //
 // Service group "secrets".
 type SecretsServiceClient interface {
-	// Lists secrets, newest first: of each secret the latest instance on any ref.
+	// Lists secrets, newest first: the latest instance of each secret on any ref.
 	ListSecrets(ctx context.Context, in *ListSecretsRequest, opts ...grpc.CallOption) (*ListSecretsResponse, error)
 }
 
@@ -56,7 +56,7 @@ func (c *secretsServiceClient) ListSecrets(ctx context.Context, in *ListSecretsR
 //
 // Service group "secrets".
 type SecretsServiceServer interface {
-	// Lists secrets, newest first: of each secret the latest instance on any ref.
+	// Lists secrets, newest first: the latest instance of each secret on any ref.
 	ListSecrets(context.Context, *ListSecretsRequest) (*ListSecretsResponse, error)
 	mustEmbedUnimplementedSecretsServiceServer()
 }

@@ -33,22 +33,22 @@ type BulkTriageRequest struct {
 	IssueType string `protobuf:"bytes,2,opt,name=issue_type,proto3" json:"issue_type,omitempty"`
 	// Ids of the findings; the filters below narrow them further.
 	IssueIds []int64 `protobuf:"varint,3,rep,packed,name=issue_ids,proto3" json:"issue_ids,omitempty"`
-	// The decision.
+	// The new triage state.
 	NewTriageState string `protobuf:"bytes,4,opt,name=new_triage_state,proto3" json:"new_triage_state,omitempty"`
 	// Why they are ignored.
 	NewTriageReason string `protobuf:"bytes,5,opt,name=new_triage_reason,proto3" json:"new_triage_reason,omitempty"`
 	// A note, at most 3,000 characters.
 	NewNote string `protobuf:"bytes,6,opt,name=new_note,proto3" json:"new_note,omitempty"`
-	// How many findings to choose at the most, 1 to 3000. When absent: all of issue_ids, or 3000 by filter. The same
-	// findings on other refs do not count.
+	// Maximum number of selected findings, 1 to 3000. When absent: all of issue_ids, or 3000 by filter. Findings on other
+	// refs do not count.
 	Limit int32 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Lower bound on relevant_since, in seconds since 1970; fractions are allowed.
 	Since float64 `protobuf:"fixed64,8,opt,name=since,proto3" json:"since,omitempty"`
-	// Names of projects, compared without regard to case.
+	// Names of projects, case-insensitive.
 	Repos []string `protobuf:"bytes,9,rep,name=repos,proto3" json:"repos,omitempty"`
-	// Status; all but removed when absent.
+	// Status; all except removed when absent.
 	Status string `protobuf:"bytes,10,opt,name=status,proto3" json:"status,omitempty"`
-	// Reasons of an earlier decision to ignore; looked at only with status=ignored.
+	// Reasons of an earlier decision to ignore; used only with status=ignored.
 	TriageReasons []string `protobuf:"bytes,11,rep,name=triage_reasons,proto3" json:"triage_reasons,omitempty"`
 	// Severities.
 	Severities []string `protobuf:"bytes,12,rep,name=severities,proto3" json:"severities,omitempty"`
@@ -82,13 +82,13 @@ type BulkTriageRequest struct {
 	RepositoryVisibility []string `protobuf:"bytes,26,rep,name=repository_visibility,proto3" json:"repository_visibility,omitempty"`
 	// Policy modes, the same filter as policies.
 	PolicyMode []string `protobuf:"bytes,27,rep,name=policy_mode,proto3" json:"policy_mode,omitempty"`
-	// True also chooses secrets of earlier commits; secrets only.
+	// True includes secrets of earlier commits; secrets only.
 	IncludeHistorical bool `protobuf:"varint,28,opt,name=include_historical,proto3" json:"include_historical,omitempty"`
 	// Classes of exploit prediction; sca only.
 	EpssProbability []string `protobuf:"bytes,29,rep,name=epss_probability,proto3" json:"epss_probability,omitempty"`
-	// Rulesets. No source of rules names its rulesets yet: refused, so that no filter is passed over in silence.
+	// Rulesets. No source of rules names its rulesets yet, so a value is refused instead of ignored.
 	Ruleset []string `protobuf:"bytes,30,rep,name=ruleset,proto3" json:"ruleset,omitempty"`
-	// Only rules of the paid registry. No source of rules says so yet: refused when true.
+	// Only rules of the paid registry. No source of rules states this yet, so true is refused.
 	ProOnly       bool `protobuf:"varint,31,opt,name=pro_only,proto3" json:"pro_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -344,9 +344,9 @@ func (x *BulkTriageRequest) GetProOnly() bool {
 // Response of BulkTriage.
 type BulkTriageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many findings were triaged, those on other refs included.
+	// Number of triaged findings, including findings on other refs.
 	NumTriaged int32 `protobuf:"varint,1,opt,name=num_triaged,proto3" json:"num_triaged,omitempty"`
-	// Their ids, ascending.
+	// Ids of the triaged findings, ascending.
 	TriagedIssues []int64 `protobuf:"varint,2,rep,packed,name=triaged_issues,proto3" json:"triaged_issues,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

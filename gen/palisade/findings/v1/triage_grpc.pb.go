@@ -28,8 +28,8 @@ const (
 //
 // Service group "triage".
 type TriageServiceClient interface {
-	// Sets the triage state or the note of findings chosen by id or by filter, in one transaction. The same finding on
-	// other refs of its project is triaged too.
+	// Sets the triage state or the note of findings, selected by id or by filter, in one transaction. Findings with the
+	// same identity on other refs of the project are triaged too.
 	BulkTriage(ctx context.Context, in *BulkTriageRequest, opts ...grpc.CallOption) (*BulkTriageResponse, error)
 }
 
@@ -57,8 +57,8 @@ func (c *triageServiceClient) BulkTriage(ctx context.Context, in *BulkTriageRequ
 //
 // Service group "triage".
 type TriageServiceServer interface {
-	// Sets the triage state or the note of findings chosen by id or by filter, in one transaction. The same finding on
-	// other refs of its project is triaged too.
+	// Sets the triage state or the note of findings, selected by id or by filter, in one transaction. Findings with the
+	// same identity on other refs of the project are triaged too.
 	BulkTriage(context.Context, *BulkTriageRequest) (*BulkTriageResponse, error)
 	mustEmbedUnimplementedTriageServiceServer()
 }

@@ -81,7 +81,7 @@ func (TeamRole) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_identity_v1_teams_proto_rawDescGZIP(), []int{0}
 }
 
-// What the caller is to a team.
+// The caller's relation to a team.
 type TeamScope int32
 
 const (
@@ -89,7 +89,7 @@ const (
 	TeamScope_TEAM_SCOPE_UNSPECIFIED TeamScope = 0
 	// Belongs to the team itself.
 	TeamScope_TEAM_SCOPE_DIRECT_MEMBER TeamScope = 1
-	// May manage it: administrators, and its managers and those of the teams above it.
+	// May manage it: administrators, its managers, and the managers of the teams above it.
 	TeamScope_TEAM_SCOPE_MANAGE TeamScope = 2
 )
 
@@ -140,11 +140,11 @@ type UpdateAction int32
 const (
 	// Not given: refused.
 	UpdateAction_UPDATE_ACTION_UNSPECIFIED UpdateAction = 0
-	// Adds; a member who is there already gets the role, a project that is there stays.
+	// Adds. An existing member gets the new role; an existing project stays.
 	UpdateAction_UPDATE_ACTION_ADD UpdateAction = 1
 	// Changes the role of a member; refused for projects.
 	UpdateAction_UPDATE_ACTION_UPDATE UpdateAction = 2
-	// Removes; passed over for what is not there.
+	// Removes. Ignored for what is not in the team.
 	UpdateAction_UPDATE_ACTION_REMOVE UpdateAction = 3
 )
 
@@ -200,21 +200,21 @@ type Team struct {
 	DeploymentId int64 `protobuf:"varint,2,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Name, unique in the deployment.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// Derived from the name, unique in the deployment; it changes with the name.
+	// Derived from the name, unique in the deployment. It changes with the name.
 	Slug string `protobuf:"bytes,4,opt,name=slug,proto3" json:"slug,omitempty"`
-	// The team above; 0 for none.
+	// Id of the parent team; 0 for none.
 	ParentTeamId int64 `protobuf:"varint,5,opt,name=parent_team_id,json=parentTeamId,proto3" json:"parent_team_id,omitempty"`
-	// Projects of the team itself.
+	// Number of projects in the team itself.
 	RepositoryCount int64 `protobuf:"varint,6,opt,name=repository_count,json=repositoryCount,proto3" json:"repository_count,omitempty"`
-	// Members of the team itself.
+	// Number of members in the team itself.
 	UserCount int64 `protobuf:"varint,7,opt,name=user_count,json=userCount,proto3" json:"user_count,omitempty"`
-	// Teams directly below it.
+	// Number of child teams.
 	ChildTeamCount int64 `protobuf:"varint,8,opt,name=child_team_count,json=childTeamCount,proto3" json:"child_team_count,omitempty"`
-	// True if new projects join it.
+	// True if new projects are added to it.
 	IsProjectDefault bool `protobuf:"varint,9,opt,name=is_project_default,json=isProjectDefault,proto3" json:"is_project_default,omitempty"`
-	// True if new users join it.
+	// True if new users are added to it.
 	IsUserDefault bool `protobuf:"varint,10,opt,name=is_user_default,json=isUserDefault,proto3" json:"is_user_default,omitempty"`
-	// What the caller is to it. For an API token, membership is that of its creator.
+	// The caller's relation to the team. For an API token: the membership of its creator.
 	AuthorizedScopes []TeamScope `protobuf:"varint,11,rep,packed,name=authorized_scopes,json=authorizedScopes,proto3,enum=palisade.identity.v1.TeamScope" json:"authorized_scopes,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -332,11 +332,11 @@ type TeamCreate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name, 1 to 255 characters.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Projects; naming one twice is naming it once.
+	// Ids of projects; duplicates are ignored.
 	RepositoryIds []int64 `protobuf:"varint,2,rep,packed,name=repository_ids,json=repositoryIds,proto3" json:"repository_ids,omitempty"`
 	// Members: users of the deployment.
 	Users []*TeamCreateUserAction `protobuf:"bytes,3,rep,name=users,proto3" json:"users,omitempty"`
-	// The team above; 0 for none. There are at most three levels.
+	// Id of the parent team; 0 for none. There are at most three levels.
 	ParentTeamId  int64 `protobuf:"varint,4,opt,name=parent_team_id,json=parentTeamId,proto3" json:"parent_team_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -455,7 +455,7 @@ func (x *TeamCreateUserAction) GetRole() TeamRole {
 	return TeamRole_TEAM_ROLE_UNSPECIFIED
 }
 
-// What to change in a team. What is absent stays.
+// Changes to a team. Absent fields stay unchanged.
 type TeamUpdate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// New name, 1 to 255 characters.
@@ -579,9 +579,9 @@ type TeamUserAction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// User.
 	UserId int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// What to do.
+	// What to do with the member.
 	Action UpdateAction `protobuf:"varint,2,opt,name=action,proto3,enum=palisade.identity.v1.UpdateAction" json:"action,omitempty"`
-	// Role: of a new member TEAM_ROLE_MEMBER when absent; required to change one; passed over to remove one.
+	// Role. When adding, TEAM_ROLE_MEMBER when absent; when changing, required; when removing, ignored.
 	Role          TeamRole `protobuf:"varint,3,opt,name=role,proto3,enum=palisade.identity.v1.TeamRole" json:"role,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -790,9 +790,9 @@ type CheckRbacStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// True as soon as the deployment has a team: from then on users see only the projects of their teams.
+	// True as soon as the deployment has a team: users then see only the projects of their teams.
 	Enabled bool `protobuf:"varint,2,opt,name=enabled,proto3" json:"enabled,omitempty"`
-	// True: administrators set teams up by themselves.
+	// Always true: administrators set up teams themselves.
 	SelfServeEnabled bool `protobuf:"varint,3,opt,name=self_serve_enabled,json=selfServeEnabled,proto3" json:"self_serve_enabled,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1335,9 +1335,9 @@ type ListTeamChildTeamsResponse struct {
 	TeamId int64 `protobuf:"varint,2,opt,name=team_id,json=teamId,proto3" json:"team_id,omitempty"`
 	// Ids of the teams directly below.
 	ChildTeamIds []int64 `protobuf:"varint,3,rep,packed,name=child_team_ids,json=childTeamIds,proto3" json:"child_team_ids,omitempty"`
-	// Items per page that this answer was made with.
+	// Page size of this response.
 	Limit int64 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
-	// Cursor of the next page; "" after the last.
+	// Cursor of the next page; "" after the last page.
 	Cursor        string `protobuf:"bytes,5,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1490,9 +1490,9 @@ type ListTeamReposResponse struct {
 	TeamId int64 `protobuf:"varint,2,opt,name=team_id,json=teamId,proto3" json:"team_id,omitempty"`
 	// Ids of the projects.
 	RepositoryIds []int64 `protobuf:"varint,3,rep,packed,name=repository_ids,json=repositoryIds,proto3" json:"repository_ids,omitempty"`
-	// Items per page that this answer was made with.
+	// Page size of this response.
 	Limit int64 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
-	// Cursor of the next page; "" after the last.
+	// Cursor of the next page; "" after the last page.
 	Cursor        string `protobuf:"bytes,5,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1645,9 +1645,9 @@ type ListTeamUsersResponse struct {
 	TeamId int64 `protobuf:"varint,2,opt,name=team_id,json=teamId,proto3" json:"team_id,omitempty"`
 	// The members.
 	Users []*TeamUser `protobuf:"bytes,3,rep,name=users,proto3" json:"users,omitempty"`
-	// Items per page that this answer was made with.
+	// Page size of this response.
 	Limit int64 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
-	// Cursor of the next page; "" after the last.
+	// Cursor of the next page; "" after the last page.
 	Cursor        string `protobuf:"bytes,5,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1796,7 +1796,7 @@ type ListDeploymentTeamsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The page of teams.
 	Teams []*Team `protobuf:"bytes,1,rep,name=teams,proto3" json:"teams,omitempty"`
-	// Cursor of the next page; "" after the last.
+	// Cursor of the next page; "" after the last page.
 	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -34,33 +34,33 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "teams". As soon as a deployment has a team, whoever is not an administrator sees only the projects of
-// his teams and of the teams below them, with their scans and findings; everything else looks as if it did not exist.
-// An API token with another role than administrator sees what its creator sees as a member of teams. Uploads are not
-// limited by teams. A user may triage in the projects of a team unless he is read-only in it, and in every team above it
-// through which he sees it. Before the first team, everybody sees everything.
+// Service group "teams". As soon as a deployment has a team, users who are not administrators see only the projects of
+// their teams and of the teams below, with their scans and findings; other data answers as not found. An API token that
+// is not an administrator's sees what its creator sees as a member of teams. Teams do not limit uploads. A user may
+// triage in a project if at least one of the teams that give access to the project does not have the user as read-only.
+// While a deployment has no team, everybody sees everything.
 //
 // Administrators manage all teams. A manager of a team changes its members and projects, and creates, changes and
-// deletes the teams below it. Others may read the teams they are in and those below; any other team does not exist for
-// them.
+// deletes the teams below it. Other users may read their own teams and the teams below; other teams answer as not
+// found.
 type TeamsServiceClient interface {
-	// Says whether teams limit what users of the deployment see.
+	// Reports whether teams limit what users of the deployment see.
 	CheckRbacStatus(ctx context.Context, in *CheckRbacStatusRequest, opts ...grpc.CallOption) (*CheckRbacStatusResponse, error)
-	// Operation 10 of the contract: creates a team, with its first projects and members. All of it is done, or nothing.
+	// Creates a team with its first projects and members, atomically. Contract operation 10.
 	CreateDeploymentTeam(ctx context.Context, in *CreateDeploymentTeamRequest, opts ...grpc.CallOption) (*CreateDeploymentTeamResponse, error)
-	// Deletes a team with its memberships; its projects stay. A team that has teams below it is not deleted, and a manager
-	// cannot delete one that has projects. With the last team of a deployment, everybody sees everything again.
+	// Deletes a team with its memberships; its projects stay. A team that has child teams cannot be deleted, and a
+	// manager cannot delete a team that has projects. Without its last team, a deployment shows everything to everybody
+	// again.
 	DeleteDeploymentTeam(ctx context.Context, in *DeleteDeploymentTeamRequest, opts ...grpc.CallOption) (*DeleteDeploymentTeamResponse, error)
 	// Returns one team.
 	GetDeploymentTeam(ctx context.Context, in *GetDeploymentTeamRequest, opts ...grpc.CallOption) (*GetDeploymentTeamResponse, error)
-	// Renames a team, adds and removes its projects, and adds, changes and removes its members. All of it is done, or
-	// nothing.
+	// Renames a team; adds and removes projects; adds, changes and removes members. The update is atomic.
 	UpdateDeploymentTeam(ctx context.Context, in *UpdateDeploymentTeamRequest, opts ...grpc.CallOption) (*UpdateDeploymentTeamResponse, error)
 	// Lists the teams directly below a team, by id.
 	ListTeamChildTeams(ctx context.Context, in *ListTeamChildTeamsRequest, opts ...grpc.CallOption) (*ListTeamChildTeamsResponse, error)
-	// Lists the projects of a team itself, without those of the teams below it, by id.
+	// Lists the projects of a team, by id, without the projects of its child teams.
 	ListTeamRepos(ctx context.Context, in *ListTeamReposRequest, opts ...grpc.CallOption) (*ListTeamReposResponse, error)
-	// Lists the members of a team itself, by the id of the user.
+	// Lists the members of a team, by user id, without the members of its child teams.
 	ListTeamUsers(ctx context.Context, in *ListTeamUsersRequest, opts ...grpc.CallOption) (*ListTeamUsersResponse, error)
 	// Lists the teams that the caller may read, by id.
 	ListDeploymentTeams(ctx context.Context, in *ListDeploymentTeamsRequest, opts ...grpc.CallOption) (*ListDeploymentTeamsResponse, error)
@@ -168,33 +168,33 @@ func (c *teamsServiceClient) ListDeploymentTeams(ctx context.Context, in *ListDe
 // All implementations must embed UnimplementedTeamsServiceServer
 // for forward compatibility.
 //
-// Service group "teams". As soon as a deployment has a team, whoever is not an administrator sees only the projects of
-// his teams and of the teams below them, with their scans and findings; everything else looks as if it did not exist.
-// An API token with another role than administrator sees what its creator sees as a member of teams. Uploads are not
-// limited by teams. A user may triage in the projects of a team unless he is read-only in it, and in every team above it
-// through which he sees it. Before the first team, everybody sees everything.
+// Service group "teams". As soon as a deployment has a team, users who are not administrators see only the projects of
+// their teams and of the teams below, with their scans and findings; other data answers as not found. An API token that
+// is not an administrator's sees what its creator sees as a member of teams. Teams do not limit uploads. A user may
+// triage in a project if at least one of the teams that give access to the project does not have the user as read-only.
+// While a deployment has no team, everybody sees everything.
 //
 // Administrators manage all teams. A manager of a team changes its members and projects, and creates, changes and
-// deletes the teams below it. Others may read the teams they are in and those below; any other team does not exist for
-// them.
+// deletes the teams below it. Other users may read their own teams and the teams below; other teams answer as not
+// found.
 type TeamsServiceServer interface {
-	// Says whether teams limit what users of the deployment see.
+	// Reports whether teams limit what users of the deployment see.
 	CheckRbacStatus(context.Context, *CheckRbacStatusRequest) (*CheckRbacStatusResponse, error)
-	// Operation 10 of the contract: creates a team, with its first projects and members. All of it is done, or nothing.
+	// Creates a team with its first projects and members, atomically. Contract operation 10.
 	CreateDeploymentTeam(context.Context, *CreateDeploymentTeamRequest) (*CreateDeploymentTeamResponse, error)
-	// Deletes a team with its memberships; its projects stay. A team that has teams below it is not deleted, and a manager
-	// cannot delete one that has projects. With the last team of a deployment, everybody sees everything again.
+	// Deletes a team with its memberships; its projects stay. A team that has child teams cannot be deleted, and a
+	// manager cannot delete a team that has projects. Without its last team, a deployment shows everything to everybody
+	// again.
 	DeleteDeploymentTeam(context.Context, *DeleteDeploymentTeamRequest) (*DeleteDeploymentTeamResponse, error)
 	// Returns one team.
 	GetDeploymentTeam(context.Context, *GetDeploymentTeamRequest) (*GetDeploymentTeamResponse, error)
-	// Renames a team, adds and removes its projects, and adds, changes and removes its members. All of it is done, or
-	// nothing.
+	// Renames a team; adds and removes projects; adds, changes and removes members. The update is atomic.
 	UpdateDeploymentTeam(context.Context, *UpdateDeploymentTeamRequest) (*UpdateDeploymentTeamResponse, error)
 	// Lists the teams directly below a team, by id.
 	ListTeamChildTeams(context.Context, *ListTeamChildTeamsRequest) (*ListTeamChildTeamsResponse, error)
-	// Lists the projects of a team itself, without those of the teams below it, by id.
+	// Lists the projects of a team, by id, without the projects of its child teams.
 	ListTeamRepos(context.Context, *ListTeamReposRequest) (*ListTeamReposResponse, error)
-	// Lists the members of a team itself, by the id of the user.
+	// Lists the members of a team, by user id, without the members of its child teams.
 	ListTeamUsers(context.Context, *ListTeamUsersRequest) (*ListTeamUsersResponse, error)
 	// Lists the teams that the caller may read, by id.
 	ListDeploymentTeams(context.Context, *ListDeploymentTeamsRequest) (*ListDeploymentTeamsResponse, error)

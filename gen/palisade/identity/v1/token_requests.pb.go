@@ -73,7 +73,7 @@ func (x *PickUpTokenRequest) GetTokenRequestKey() string {
 // Response of PickUpToken.
 type PickUpTokenResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The token's value, which is not kept and never shown again.
+	// Value of the token. It is not stored and never shown again.
 	Token         string `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -121,7 +121,7 @@ type ConfirmTokenRequestRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The scanner's key.
 	TokenRequestKey string `protobuf:"bytes,1,opt,name=token_request_key,proto3" json:"token_request_key,omitempty"`
-	// Slug of the deployment that the scanner sends results to; needed where the user belongs to several.
+	// Slug of the deployment that the scanner uploads to; required if the user belongs to several.
 	DeploymentSlug string `protobuf:"bytes,2,opt,name=deployment_slug,proto3" json:"deployment_slug,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -174,11 +174,11 @@ func (x *ConfirmTokenRequestRequest) GetDeploymentSlug() string {
 // Response of ConfirmTokenRequest.
 type ConfirmTokenRequestResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Display name of the deployment whose token the scanner gets.
+	// Display name of the token's deployment.
 	DeploymentName string `protobuf:"bytes,1,opt,name=deployment_name,proto3" json:"deployment_name,omitempty"`
-	// Name of the token, by which it is found among the others.
+	// Name of the token in the list of tokens.
 	TokenName string `protobuf:"bytes,2,opt,name=token_name,proto3" json:"token_name,omitempty"`
-	// How many seconds the scanner has to pick it up.
+	// Seconds until the token can no longer be picked up.
 	ExpiresIn     int32 `protobuf:"varint,3,opt,name=expires_in,proto3" json:"expires_in,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -27,17 +27,17 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "token requests": how a scanner on somebody's machine gets a token without anybody copying one. The
-// scanner makes up a key, opens the page /login with it in a browser, and asks for a token with the key until there is
-// one; the page lets a user who may send results confirm the key. Who knows the key gets the token: it is never stored, only
-// its SHA-256, and a confirmed one that is not picked up within 10 minutes is void.
+// Service group "token requests": how a scanner on a developer's machine gets a token without copy and paste. The
+// scanner generates a key, opens the page /login with it in a browser, and polls for a token with the key. On the page,
+// a user who may upload results confirms the key. Knowledge of the key is enough to get the token, so only its SHA-256
+// is stored, and a confirmed key expires after 10 minutes.
 type TokenRequestsServiceClient interface {
-	// Hands over the token that somebody confirmed the key for, once. Before, afterwards and for any other key: 404.
+	// Returns the token of a confirmed key, once. Before, afterwards and for any other key it answers 404.
 	PickUpToken(ctx context.Context, in *PickUpTokenRequest, opts ...grpc.CallOption) (*PickUpTokenResponse, error)
-	// Makes a token for the scanner that has the key: scope agent, named after the day, with no more rights than sending
-	// results takes. Only a user confirms, with a JSON Web Token: an API token that could make others for scanners would
-	// survive its own deletion in them. A key that waits to be picked up already is refused: 409. The page /login sends the key in the body,
-	// so that it gets into no log of paths.
+	// Creates a token for the scanner that has the key: scope agent, named after the day, with only the permissions that
+	// an upload needs. Only a user with a JSON Web Token may confirm: an API token that creates scanner tokens would
+	// survive its own deletion in them. A key that is already confirmed and not yet picked up is refused: 409. The page
+	// /login sends the key in the body, to keep it out of access logs.
 	ConfirmTokenRequest(ctx context.Context, in *ConfirmTokenRequestRequest, opts ...grpc.CallOption) (*ConfirmTokenRequestResponse, error)
 }
 
@@ -73,17 +73,17 @@ func (c *tokenRequestsServiceClient) ConfirmTokenRequest(ctx context.Context, in
 // All implementations must embed UnimplementedTokenRequestsServiceServer
 // for forward compatibility.
 //
-// Service group "token requests": how a scanner on somebody's machine gets a token without anybody copying one. The
-// scanner makes up a key, opens the page /login with it in a browser, and asks for a token with the key until there is
-// one; the page lets a user who may send results confirm the key. Who knows the key gets the token: it is never stored, only
-// its SHA-256, and a confirmed one that is not picked up within 10 minutes is void.
+// Service group "token requests": how a scanner on a developer's machine gets a token without copy and paste. The
+// scanner generates a key, opens the page /login with it in a browser, and polls for a token with the key. On the page,
+// a user who may upload results confirms the key. Knowledge of the key is enough to get the token, so only its SHA-256
+// is stored, and a confirmed key expires after 10 minutes.
 type TokenRequestsServiceServer interface {
-	// Hands over the token that somebody confirmed the key for, once. Before, afterwards and for any other key: 404.
+	// Returns the token of a confirmed key, once. Before, afterwards and for any other key it answers 404.
 	PickUpToken(context.Context, *PickUpTokenRequest) (*PickUpTokenResponse, error)
-	// Makes a token for the scanner that has the key: scope agent, named after the day, with no more rights than sending
-	// results takes. Only a user confirms, with a JSON Web Token: an API token that could make others for scanners would
-	// survive its own deletion in them. A key that waits to be picked up already is refused: 409. The page /login sends the key in the body,
-	// so that it gets into no log of paths.
+	// Creates a token for the scanner that has the key: scope agent, named after the day, with only the permissions that
+	// an upload needs. Only a user with a JSON Web Token may confirm: an API token that creates scanner tokens would
+	// survive its own deletion in them. A key that is already confirmed and not yet picked up is refused: 409. The page
+	// /login sends the key in the body, to keep it out of access logs.
 	ConfirmTokenRequest(context.Context, *ConfirmTokenRequestRequest) (*ConfirmTokenRequestResponse, error)
 	mustEmbedUnimplementedTokenRequestsServiceServer()
 }

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: palisade/identity/v1/tokens.proto
 
-// Package palisade.identity.v1 holds who may use a deployment: users, teams and API tokens.
+// Package palisade.identity.v1 holds the principals of a deployment: users, teams and API tokens.
 
 package identityv1
 
@@ -27,24 +27,24 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What a token is for. Ours are for two of these: a token with the scope web-api is an API token, whatever else it may
-// do, and one without is a CLI token.
+// Purpose of a token. A token with the scope web-api is an API token, whatever other scopes it has. A token without
+// this scope is a CLI token.
 type TokenPurpose int32
 
 const (
 	// Not given.
 	TokenPurpose_TOKEN_PURPOSE_UNSPECIFIED TokenPurpose = 0
-	// Not used here.
+	// Not used.
 	TokenPurpose_TOKEN_PURPOSE_NONE TokenPurpose = 1
-	// Not used here.
+	// Not used.
 	TokenPurpose_TOKEN_PURPOSE_SMS TokenPurpose = 2
-	// Not used here.
+	// Not used.
 	TokenPurpose_TOKEN_PURPOSE_SCRAT TokenPurpose = 3
-	// Not used here.
+	// Not used.
 	TokenPurpose_TOKEN_PURPOSE_CLICK_TO_FIX TokenPurpose = 4
-	// Not used here.
+	// Not used.
 	TokenPurpose_TOKEN_PURPOSE_AI_SCAN TokenPurpose = 5
-	// Sending results from the command line or a build, and what other machines do: all scopes but web-api.
+	// Uploads from the command line or a build, and other machine access: all scopes except web-api.
 	TokenPurpose_TOKEN_PURPOSE_CLI TokenPurpose = 6
 	// The Web API: scope web-api.
 	TokenPurpose_TOKEN_PURPOSE_API TokenPurpose = 7
@@ -101,13 +101,13 @@ func (TokenPurpose) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_identity_v1_tokens_proto_rawDescGZIP(), []int{0}
 }
 
-// The roles of tokens by which they can be deleted.
+// Roles that select the tokens to delete.
 type TokenRole int32
 
 const (
 	// Not given.
 	TokenRole_TOKEN_ROLE_UNSPECIFIED TokenRole = 0
-	// Sends results: tokens of TOKEN_PURPOSE_CLI, whatever their role in the deployment. No API token has it.
+	// Uploads results: tokens of TOKEN_PURPOSE_CLI with any role in the deployment. No API token has it.
 	TokenRole_TOKEN_ROLE_AGENT_CLI TokenRole = 1
 	// API tokens with ORG_ROLE_ADMIN.
 	TokenRole_TOKEN_ROLE_WEBAPI TokenRole = 2
@@ -167,27 +167,27 @@ type Token struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Numeric id.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Name for people; several tokens may have the same.
+	// Display name; not unique.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// The last four characters of the value.
 	Hint string `protobuf:"bytes,3,opt,name=hint,proto3" json:"hint,omitempty"`
-	// What it may be used for: web-api, agent, workflow-tasks, install-checks.
+	// Scopes: web-api, agent, workflow-tasks, install-checks.
 	Scopes []string `protobuf:"bytes,4,rep,name=scopes,proto3" json:"scopes,omitempty"`
-	// Parts of the API to which it is restricted; with any, the Web API is closed to it.
+	// Parts of the API to which it is restricted. A token with any of them cannot use the Web API.
 	LimitedScopes []string `protobuf:"bytes,5,rep,name=limited_scopes,json=limitedScopes,proto3" json:"limited_scopes,omitempty"`
 	// Role in the deployment: ORG_ROLE_ADMIN, ORG_ROLE_MEMBER, ORG_ROLE_IMPERSONATOR or ORG_ROLE_READONLY.
 	Role string `protobuf:"bytes,6,opt,name=role,proto3" json:"role,omitempty"`
-	// The purpose by which DeleteTokens finds it.
+	// Purpose, which DeleteTokens selects by.
 	Purpose TokenPurpose `protobuf:"varint,7,opt,name=purpose,proto3,enum=palisade.identity.v1.TokenPurpose" json:"purpose,omitempty"`
-	// Id of the user who created it, himself or by another token.
+	// Id of the user who created it, directly or with another token.
 	CreatedBy int64 `protobuf:"varint,8,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
 	// When it was created.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// When it expires; absent for never.
+	// When it expires; absent if it does not expire.
 	ExpiresAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
-	// When it was last used, within a minute; absent for never.
+	// When it was last used, accurate to a minute; absent if it was never used.
 	LastUsedAt *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=last_used_at,json=lastUsedAt,proto3" json:"last_used_at,omitempty"`
-	// Id of the token that made it, with which it is deleted; absent for one that a user or the operator made.
+	// Id of the parent token; they are deleted together. Absent for a token that a user or the operator created.
 	ParentId      int64 `protobuf:"varint,12,opt,name=parent_id,json=parentId,proto3" json:"parent_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -312,16 +312,16 @@ type CreateTokenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Name for people.
+	// Display name.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// What it may be used for; web-api when empty. web-api opens everything; agent sends results and fetches rules;
-	// workflow-tasks works on external steps of workflows; install-checks asks the malware firewall.
+	// Scopes; web-api when empty. web-api opens everything; agent uploads results and fetches rules; workflow-tasks works
+	// on external steps of workflows; install-checks queries the malware firewall.
 	Scopes []string `protobuf:"bytes,3,rep,name=scopes,proto3" json:"scopes,omitempty"`
-	// Parts of the API to which it is restricted; the Web API is then closed to it.
+	// Parts of the API to which it is restricted. It then cannot use the Web API.
 	LimitedScopes []string `protobuf:"bytes,4,rep,name=limited_scopes,json=limitedScopes,proto3" json:"limited_scopes,omitempty"`
 	// Role in the deployment. Required.
 	Role string `protobuf:"bytes,5,opt,name=role,proto3" json:"role,omitempty"`
-	// When it expires, in the future; never when absent.
+	// When it expires, in the future; absent if it does not expire.
 	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -404,7 +404,7 @@ type CreateTokenResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The new token.
 	Token *Token `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
-	// Its value, which is not kept and never shown again.
+	// Value of the token. It is not stored and never shown again.
 	Value         string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -523,7 +523,7 @@ type ListTokensResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The page of tokens.
 	Tokens []*Token `protobuf:"bytes,1,rep,name=tokens,proto3" json:"tokens,omitempty"`
-	// Where the next page begins; empty after the last.
+	// Cursor of the next page; empty after the last page.
 	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -741,7 +741,7 @@ func (x *DeleteTokensRequest) GetRoleFilter() TokenRole {
 // Response of DeleteTokens.
 type DeleteTokensResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many tokens were deleted, with those that were made by them.
+	// Number of deleted tokens, including descendants.
 	DeletedCount  int64 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: palisade/identity/v1/tokens.proto
 
-// Package palisade.identity.v1 holds who may use a deployment: users, teams and API tokens.
+// Package palisade.identity.v1 holds the principals of a deployment: users, teams and API tokens.
 
 package identityv1
 
@@ -31,19 +31,20 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "tokens": the API tokens of a deployment. The value of a token is shown once, when it is created. A
-// deleted token is refused from the next request on, by every node, and with it all tokens that were made by it. Only the bulk deletion is published by the API that
-// the contract describes.
+// Service group "tokens": the API tokens of a deployment. The value of a token is shown once, when it is created.
+// Deleting a token takes effect with the next request, on every node, and also deletes every token that was created
+// with it. The contract's published API has only the bulk deletion.
 type TokensServiceClient interface {
-	// Creates a token. It cannot do more than its creator. One that an API token makes names that as its parent: it lives no
-	// longer, and is deleted with it. Tokens that make tokens form chains of at most 8.
+	// Creates a token. It has no more permissions than its creator. A token that an API token creates has that token as
+	// its parent: it expires no later, and is deleted with it. Chains of tokens have at most 8 levels.
 	CreateToken(ctx context.Context, in *CreateTokenRequest, opts ...grpc.CallOption) (*CreateTokenResponse, error)
-	// Lists the tokens that were not deleted, the newest first, expired ones included.
+	// Lists the tokens that are not deleted, newest first, including expired ones.
 	ListTokens(ctx context.Context, in *ListTokensRequest, opts ...grpc.CallOption) (*ListTokensResponse, error)
-	// Deletes one token, and all tokens that were made by it, by those, and so on. A token may delete itself: the answer comes, and its next request is refused.
+	// Deletes one token and all its descendants: the tokens created with it, directly or indirectly. A token may delete
+	// itself: this request is answered, and its next request is refused.
 	DeleteToken(ctx context.Context, in *DeleteTokenRequest, opts ...grpc.CallOption) (*DeleteTokenResponse, error)
-	// Deletes all tokens of a purpose, for API tokens those of one role, and all tokens that were made by them. The token that makes the call is deleted too when
-	// it is among them: the answer comes, and its next request is refused.
+	// Deletes all tokens of a purpose (API tokens: of one role) and all their descendants. If this includes the calling
+	// token, this request is answered, and its next request is refused.
 	DeleteTokens(ctx context.Context, in *DeleteTokensRequest, opts ...grpc.CallOption) (*DeleteTokensResponse, error)
 }
 
@@ -99,19 +100,20 @@ func (c *tokensServiceClient) DeleteTokens(ctx context.Context, in *DeleteTokens
 // All implementations must embed UnimplementedTokensServiceServer
 // for forward compatibility.
 //
-// Service group "tokens": the API tokens of a deployment. The value of a token is shown once, when it is created. A
-// deleted token is refused from the next request on, by every node, and with it all tokens that were made by it. Only the bulk deletion is published by the API that
-// the contract describes.
+// Service group "tokens": the API tokens of a deployment. The value of a token is shown once, when it is created.
+// Deleting a token takes effect with the next request, on every node, and also deletes every token that was created
+// with it. The contract's published API has only the bulk deletion.
 type TokensServiceServer interface {
-	// Creates a token. It cannot do more than its creator. One that an API token makes names that as its parent: it lives no
-	// longer, and is deleted with it. Tokens that make tokens form chains of at most 8.
+	// Creates a token. It has no more permissions than its creator. A token that an API token creates has that token as
+	// its parent: it expires no later, and is deleted with it. Chains of tokens have at most 8 levels.
 	CreateToken(context.Context, *CreateTokenRequest) (*CreateTokenResponse, error)
-	// Lists the tokens that were not deleted, the newest first, expired ones included.
+	// Lists the tokens that are not deleted, newest first, including expired ones.
 	ListTokens(context.Context, *ListTokensRequest) (*ListTokensResponse, error)
-	// Deletes one token, and all tokens that were made by it, by those, and so on. A token may delete itself: the answer comes, and its next request is refused.
+	// Deletes one token and all its descendants: the tokens created with it, directly or indirectly. A token may delete
+	// itself: this request is answered, and its next request is refused.
 	DeleteToken(context.Context, *DeleteTokenRequest) (*DeleteTokenResponse, error)
-	// Deletes all tokens of a purpose, for API tokens those of one role, and all tokens that were made by them. The token that makes the call is deleted too when
-	// it is among them: the answer comes, and its next request is refused.
+	// Deletes all tokens of a purpose (API tokens: of one role) and all their descendants. If this includes the calling
+	// token, this request is answered, and its next request is refused.
 	DeleteTokens(context.Context, *DeleteTokensRequest) (*DeleteTokensResponse, error)
 	mustEmbedUnimplementedTokensServiceServer()
 }

@@ -26,17 +26,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// How far a user is through an introduction.
+// Progress of a user in a tour.
 type TourState int32
 
 const (
 	// Not given.
 	TourState_TOUR_STATE_UNSPECIFIED TourState = 0
-	// Not begun, or not at its end.
+	// Not started, or not finished.
 	TourState_TOUR_STATE_INCOMPLETE TourState = 1
-	// At its end.
+	// Finished.
 	TourState_TOUR_STATE_COMPLETE TourState = 2
-	// Not wanted.
+	// Skipped.
 	TourState_TOUR_STATE_SKIPPED TourState = 3
 )
 
@@ -83,21 +83,21 @@ func (TourState) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_identity_v1_users_proto_rawDescGZIP(), []int{0}
 }
 
-// The introductions.
+// The tours.
 type TourId int32
 
 const (
 	// Not given.
 	TourId_TOUR_ID_UNSPECIFIED TourId = 0
-	// Scans by models.
+	// AI scans.
 	TourId_TOUR_ID_AI_SCAN TourId = 1
 	// Fixes.
 	TourId_TOUR_ID_AUTOFIX_INTRO TourId = 2
 	// Fixes of dependencies.
 	TourId_TOUR_ID_SCA_AUTOFIX_INTRO TourId = 3
-	// Models that read more than text.
+	// Multimodal models.
 	TourId_TOUR_ID_MULTIMODAL_BANNER TourId = 4
-	// All findings on one page.
+	// Combined list of findings.
 	TourId_TOUR_ID_COMBINED_FINDINGS TourId = 5
 	// Workflows.
 	TourId_TOUR_ID_WORKFLOWS_ACTIVATION TourId = 6
@@ -157,17 +157,17 @@ type User struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Name for people.
+	// Display name.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// E-mail address.
 	Email string `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
-	// The name that the user logs in by: the e-mail address.
+	// Sign-in name: the e-mail address.
 	Login string `protobuf:"bytes,4,opt,name=login,proto3" json:"login,omitempty"`
-	// How the user proves who he is: one entry.
+	// How the user authenticates: one entry.
 	AuthDetails []*UserAuthDetails `protobuf:"bytes,5,rep,name=auth_details,json=authDetails,proto3" json:"auth_details,omitempty"`
-	// Role in the first of his deployments by id (ORG_ROLE_*); empty without one.
+	// Role in the user's first deployment by id (ORG_ROLE_*); empty without one.
 	OrgRole string `protobuf:"bytes,6,opt,name=org_role,json=orgRole,proto3" json:"org_role,omitempty"`
-	// When the user was deleted; left out for the living, and no other can call.
+	// When the user was deleted. Always absent: a deleted user cannot call.
 	DeletedAt     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=deleted_at,json=deletedAt,proto3" json:"deleted_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -252,7 +252,7 @@ func (x *User) GetDeletedAt() *timestamppb.Timestamp {
 	return nil
 }
 
-// One way by which a user proves who he is.
+// One way for a user to authenticate.
 type UserAuthDetails struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The user's id at the provider.
@@ -263,9 +263,9 @@ type UserAuthDetails struct {
 	SourceId string `protobuf:"bytes,3,opt,name=source_id,json=sourceId,proto3" json:"source_id,omitempty"`
 	// True if it is in use.
 	Current bool `protobuf:"varint,4,opt,name=current,proto3" json:"current,omitempty"`
-	// When it ends; left out when never.
+	// When it ends; absent when it does not end.
 	ExpiresAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
-	// Id of the provider's configuration; empty: it is part of the server's.
+	// Id of the provider's configuration; empty: it is part of the server's configuration.
 	AuthProviderId string `protobuf:"bytes,6,opt,name=auth_provider_id,json=authProviderId,proto3" json:"auth_provider_id,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -343,32 +343,32 @@ func (x *UserAuthDetails) GetAuthProviderId() string {
 	return ""
 }
 
-// Settings of a user. What nobody set is false, or TOUR_STATE_INCOMPLETE.
+// Settings of a user. A setting that was never set is false, or TOUR_STATE_INCOMPLETE.
 type UserSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The address to which mail goes.
+	// Address for e-mail.
 	PrimaryEmail string `protobuf:"bytes,1,opt,name=primary_email,json=primaryEmail,proto3" json:"primary_email,omitempty"`
 	// True once the user accepted the terms.
 	HasAcceptedToc bool `protobuf:"varint,2,opt,name=has_accepted_toc,json=hasAcceptedToc,proto3" json:"has_accepted_toc,omitempty"`
-	// True if news are welcome.
+	// True if the user wants news.
 	Subscribe bool `protobuf:"varint,3,opt,name=subscribe,proto3" json:"subscribe,omitempty"`
-	// True if questions about experiments are welcome.
+	// True if the user agrees to be contacted about experiments.
 	ContactAboutExperiments bool `protobuf:"varint,4,opt,name=contact_about_experiments,json=contactAboutExperiments,proto3" json:"contact_about_experiments,omitempty"`
 	// The user's addresses.
 	AvailableEmails []*UserEmail `protobuf:"bytes,5,rep,name=available_emails,json=availableEmails,proto3" json:"available_emails,omitempty"`
-	// URL of a picture; empty: the server has none.
+	// URL of a picture; always empty: the server stores none.
 	ProfilePhotoUrl string `protobuf:"bytes,6,opt,name=profile_photo_url,json=profilePhotoUrl,proto3" json:"profile_photo_url,omitempty"`
-	// True at the end of the introduction to findings.
+	// True if the findings tour is finished.
 	HasCompletedFindingsTour bool `protobuf:"varint,7,opt,name=has_completed_findings_tour,json=hasCompletedFindingsTour,proto3" json:"has_completed_findings_tour,omitempty"`
-	// True at the end of the introduction to the supply chain.
+	// True if the supply-chain tour is finished.
 	HasCompletedSupplyChainTour bool `protobuf:"varint,8,opt,name=has_completed_supply_chain_tour,json=hasCompletedSupplyChainTour,proto3" json:"has_completed_supply_chain_tour,omitempty"`
-	// State of the introduction to findings.
+	// State of the findings tour.
 	FindingsTourState TourState `protobuf:"varint,9,opt,name=findings_tour_state,json=findingsTourState,proto3,enum=palisade.identity.v1.TourState" json:"findings_tour_state,omitempty"`
-	// State of the introduction to the supply chain.
+	// State of the supply-chain tour.
 	SupplyChainTourState TourState `protobuf:"varint,10,opt,name=supply_chain_tour_state,json=supplyChainTourState,proto3,enum=palisade.identity.v1.TourState" json:"supply_chain_tour_state,omitempty"`
-	// State of the introduction to findings of the supply chain.
+	// State of the tour of supply-chain findings.
 	SupplyChainFindingsTourState TourState `protobuf:"varint,11,opt,name=supply_chain_findings_tour_state,json=supplyChainFindingsTourState,proto3,enum=palisade.identity.v1.TourState" json:"supply_chain_findings_tour_state,omitempty"`
-	// States of further introductions, by id; those that nobody set are missing.
+	// States of more tours, by id; tours that were never set are missing.
 	TourStates    []*TourStateEntry `protobuf:"bytes,12,rep,name=tour_states,json=tourStates,proto3" json:"tour_states,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -495,7 +495,7 @@ type UserEmail struct {
 	Email string `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
 	// True for the primary one.
 	Primary bool `protobuf:"varint,2,opt,name=primary,proto3" json:"primary,omitempty"`
-	// True if the OpenID Connect issuer vouches for it.
+	// True if the OpenID Connect issuer verified it.
 	Verified      bool `protobuf:"varint,3,opt,name=verified,proto3" json:"verified,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -552,12 +552,12 @@ func (x *UserEmail) GetVerified() bool {
 	return false
 }
 
-// The state of one introduction.
+// State of one tour.
 type TourStateEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which.
+	// Id of the tour.
 	Id TourId `protobuf:"varint,1,opt,name=id,proto3,enum=palisade.identity.v1.TourId" json:"id,omitempty"`
-	// How far.
+	// State of the tour.
 	State         TourState `protobuf:"varint,2,opt,name=state,proto3,enum=palisade.identity.v1.TourState" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -607,15 +607,15 @@ func (x *TourStateEntry) GetState() TourState {
 	return TourState_TOUR_STATE_UNSPECIFIED
 }
 
-// Something that a user may open.
+// A deployment or organization that a user may open.
 type DeploymentIdentity struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the deployment, or of the connection to the source-code host.
+	// Id of the deployment, or of the source-code host connection.
 	SourceId int64 `protobuf:"varint,1,opt,name=source_id,json=sourceId,proto3" json:"source_id,omitempty"`
 	// Name of the deployment, or of the organization at the source-code host.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// "sso" if the user comes by the OpenID Connect issuer, else "simple"; "github" or "gitlab" for an organization
-	// there, and left out for other source-code hosts, for which the contract has no word.
+	// "sso" if the user signs in with the OpenID Connect issuer, else "simple"; "github" or "gitlab" for an organization
+	// there. Absent for other source-code hosts: the contract has no word for them.
 	SourceType string `protobuf:"bytes,3,opt,name=source_type,json=sourceType,proto3" json:"source_type,omitempty"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,4,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
@@ -693,7 +693,7 @@ func (x *DeploymentIdentity) GetScmName() string {
 // Request of GetUser.
 type GetUserRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the caller, or nothing.
+	// Id of the caller; optional.
 	UserId        int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -739,7 +739,7 @@ func (x *GetUserRequest) GetUserId() int64 {
 // Response of GetUser.
 type GetUserResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The user who calls.
+	// The calling user.
 	User          *User `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -785,7 +785,7 @@ func (x *GetUserResponse) GetUser() *User {
 // Request of GetUserSettings.
 type GetUserSettingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the caller, or nothing.
+	// Id of the caller; optional.
 	UserId        int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -874,34 +874,34 @@ func (x *GetUserSettingsResponse) GetSettings() *UserSettings {
 	return nil
 }
 
-// Request of PatchUserSettings. What is left out stays as it is.
+// Request of PatchUserSettings. Absent fields stay unchanged.
 type PatchUserSettingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the caller, or nothing.
+	// Id of the caller; optional.
 	UserId int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// New primary address: one of the user's addresses.
 	PrimaryEmail *string `protobuf:"bytes,2,opt,name=primary_email,json=primaryEmail,proto3,oneof" json:"primary_email,omitempty"`
 	// The user accepted the terms.
 	HasAcceptedToc *bool `protobuf:"varint,3,opt,name=has_accepted_toc,json=hasAcceptedToc,proto3,oneof" json:"has_accepted_toc,omitempty"`
-	// News are welcome.
+	// The user wants news.
 	Subscribe *bool `protobuf:"varint,4,opt,name=subscribe,proto3,oneof" json:"subscribe,omitempty"`
-	// Questions about experiments are welcome.
+	// The user agrees to be contacted about experiments.
 	ContactAboutExperiments *bool `protobuf:"varint,5,opt,name=contact_about_experiments,json=contactAboutExperiments,proto3,oneof" json:"contact_about_experiments,omitempty"`
-	// Says that the user logged in by the command line. It is no setting: only the audit trail keeps it.
+	// The user signed in on the command line. Not a setting: recorded in the audit trail only.
 	UsedCliLogin *bool `protobuf:"varint,6,opt,name=used_cli_login,json=usedCliLogin,proto3,oneof" json:"used_cli_login,omitempty"`
-	// The introduction to findings is at its end.
+	// The findings tour is finished.
 	HasCompletedFindingsTour *bool `protobuf:"varint,7,opt,name=has_completed_findings_tour,json=hasCompletedFindingsTour,proto3,oneof" json:"has_completed_findings_tour,omitempty"`
-	// The introduction to the supply chain is at its end.
+	// The supply-chain tour is finished.
 	HasCompletedSupplyChainTour *bool `protobuf:"varint,8,opt,name=has_completed_supply_chain_tour,json=hasCompletedSupplyChainTour,proto3,oneof" json:"has_completed_supply_chain_tour,omitempty"`
-	// State of the introduction to findings.
+	// State of the findings tour.
 	FindingsTourState TourState `protobuf:"varint,9,opt,name=findings_tour_state,json=findingsTourState,proto3,enum=palisade.identity.v1.TourState" json:"findings_tour_state,omitempty"`
-	// State of the introduction to the supply chain.
+	// State of the supply-chain tour.
 	SupplyChainTourState TourState `protobuf:"varint,10,opt,name=supply_chain_tour_state,json=supplyChainTourState,proto3,enum=palisade.identity.v1.TourState" json:"supply_chain_tour_state,omitempty"`
-	// State of the introduction to findings of the supply chain.
+	// State of the tour of supply-chain findings.
 	SupplyChainFindingsTourState TourState `protobuf:"varint,11,opt,name=supply_chain_findings_tour_state,json=supplyChainFindingsTourState,proto3,enum=palisade.identity.v1.TourState" json:"supply_chain_findings_tour_state,omitempty"`
-	// Where the change comes from. Only the audit trail keeps it.
+	// Origin of the change. Recorded in the audit trail only.
 	EventSource *string `protobuf:"bytes,12,opt,name=event_source,json=eventSource,proto3,oneof" json:"event_source,omitempty"`
-	// States of further introductions; those that are not named stay.
+	// States of more tours; other tours stay unchanged.
 	TourStates    []*TourStateEntry `protobuf:"bytes,13,rep,name=tour_states,json=tourStates,proto3" json:"tour_states,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1031,7 +1031,7 @@ func (x *PatchUserSettingsRequest) GetTourStates() []*TourStateEntry {
 // Response of PatchUserSettings.
 type PatchUserSettingsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The user who calls.
+	// The calling user.
 	User          *User `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1118,7 +1118,7 @@ type ListUserAuthorizedResourcesResponse struct {
 	Current []*DeploymentIdentity `protobuf:"bytes,1,rep,name=current,proto3" json:"current,omitempty"`
 	// Deployments with an open invitation for the user, by id.
 	Joinable []*DeploymentIdentity `protobuf:"bytes,2,rep,name=joinable,proto3" json:"joinable,omitempty"`
-	// Organizations at source-code hosts to which the user's deployments are connected, by deployment and id.
+	// Source-code host organizations that the user's deployments are connected to, by deployment and id.
 	Scm           []*DeploymentIdentity `protobuf:"bytes,3,rep,name=scm,proto3" json:"scm,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1178,7 +1178,7 @@ func (x *ListUserAuthorizedResourcesResponse) GetScm() []*DeploymentIdentity {
 // Request of ListUserJoinableOrgs.
 type ListUserJoinableOrgsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the caller, or nothing.
+	// Id of the caller; optional.
 	UserId        int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1224,7 +1224,7 @@ func (x *ListUserJoinableOrgsRequest) GetUserId() int64 {
 // Response of ListUserJoinableOrgs.
 type ListUserJoinableOrgsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the user who calls.
+	// Id of the calling user.
 	UserId int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// The deployments, by id.
 	Orgs          []*v1.DeploymentDetails `protobuf:"bytes,2,rep,name=orgs,proto3" json:"orgs,omitempty"`
@@ -1279,7 +1279,7 @@ func (x *ListUserJoinableOrgsResponse) GetOrgs() []*v1.DeploymentDetails {
 // Request of ListUserOrgs.
 type ListUserOrgsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the caller, or nothing.
+	// Id of the caller; optional.
 	UserId        int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1325,7 +1325,7 @@ func (x *ListUserOrgsRequest) GetUserId() int64 {
 // Response of ListUserOrgs.
 type ListUserOrgsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the user who calls.
+	// Id of the calling user.
 	UserId int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// The deployments, by id.
 	Orgs          []*v1.DeploymentDetails `protobuf:"bytes,2,rep,name=orgs,proto3" json:"orgs,omitempty"`

@@ -31,21 +31,21 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "users": what a user may know and change about himself. All operations take a user's JSON Web Token
-// only; the parameter userId, where it is given, must be the id of the caller.
+// Service group "users": the caller's own profile and settings. All operations require a user's JSON Web Token. The
+// parameter userId, where it is given, must be the id of the caller.
 type UsersServiceClient interface {
-	// Returns the user who calls.
+	// Returns the calling user.
 	GetUser(ctx context.Context, in *GetUserRequest, opts ...grpc.CallOption) (*GetUserResponse, error)
-	// Returns the settings of the user who calls.
+	// Returns the settings of the calling user.
 	GetUserSettings(ctx context.Context, in *GetUserSettingsRequest, opts ...grpc.CallOption) (*GetUserSettingsResponse, error)
 	// Changes the settings that the request names.
 	PatchUserSettings(ctx context.Context, in *PatchUserSettingsRequest, opts ...grpc.CallOption) (*PatchUserSettingsResponse, error)
-	// Lists what the user who calls may open: his deployments, those that invite him, and the organizations at
-	// source-code hosts to which his deployments are connected.
+	// Lists what the calling user may open: their deployments, the deployments that invite them, and the source-code host
+	// organizations that their deployments are connected to.
 	ListUserAuthorizedResources(ctx context.Context, in *ListUserAuthorizedResourcesRequest, opts ...grpc.CallOption) (*ListUserAuthorizedResourcesResponse, error)
-	// Lists the deployments that have an open invitation for the e-mail address of the user who calls.
+	// Lists the deployments with an open invitation for the e-mail address of the calling user.
 	ListUserJoinableOrgs(ctx context.Context, in *ListUserJoinableOrgsRequest, opts ...grpc.CallOption) (*ListUserJoinableOrgsResponse, error)
-	// Lists the deployments to which the user who calls belongs.
+	// Lists the deployments of the calling user.
 	ListUserOrgs(ctx context.Context, in *ListUserOrgsRequest, opts ...grpc.CallOption) (*ListUserOrgsResponse, error)
 }
 
@@ -121,21 +121,21 @@ func (c *usersServiceClient) ListUserOrgs(ctx context.Context, in *ListUserOrgsR
 // All implementations must embed UnimplementedUsersServiceServer
 // for forward compatibility.
 //
-// Service group "users": what a user may know and change about himself. All operations take a user's JSON Web Token
-// only; the parameter userId, where it is given, must be the id of the caller.
+// Service group "users": the caller's own profile and settings. All operations require a user's JSON Web Token. The
+// parameter userId, where it is given, must be the id of the caller.
 type UsersServiceServer interface {
-	// Returns the user who calls.
+	// Returns the calling user.
 	GetUser(context.Context, *GetUserRequest) (*GetUserResponse, error)
-	// Returns the settings of the user who calls.
+	// Returns the settings of the calling user.
 	GetUserSettings(context.Context, *GetUserSettingsRequest) (*GetUserSettingsResponse, error)
 	// Changes the settings that the request names.
 	PatchUserSettings(context.Context, *PatchUserSettingsRequest) (*PatchUserSettingsResponse, error)
-	// Lists what the user who calls may open: his deployments, those that invite him, and the organizations at
-	// source-code hosts to which his deployments are connected.
+	// Lists what the calling user may open: their deployments, the deployments that invite them, and the source-code host
+	// organizations that their deployments are connected to.
 	ListUserAuthorizedResources(context.Context, *ListUserAuthorizedResourcesRequest) (*ListUserAuthorizedResourcesResponse, error)
-	// Lists the deployments that have an open invitation for the e-mail address of the user who calls.
+	// Lists the deployments with an open invitation for the e-mail address of the calling user.
 	ListUserJoinableOrgs(context.Context, *ListUserJoinableOrgsRequest) (*ListUserJoinableOrgsResponse, error)
-	// Lists the deployments to which the user who calls belongs.
+	// Lists the deployments of the calling user.
 	ListUserOrgs(context.Context, *ListUserOrgsRequest) (*ListUserOrgsResponse, error)
 	mustEmbedUnimplementedUsersServiceServer()
 }

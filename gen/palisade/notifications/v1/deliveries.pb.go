@@ -25,17 +25,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What a delivery is about.
+// Content of a delivery.
 type DeliveryKind int32
 
 const (
-	// Never shown.
+	// Never returned.
 	DeliveryKind_DELIVERY_KIND_UNSPECIFIED DeliveryKind = 0
-	// At most 100 findings that a scan saw for the first time.
+	// At most 100 findings that a scan reported for the first time.
 	DeliveryKind_DELIVERY_KIND_FINDINGS DeliveryKind = 1
-	// A scan that has ended; sent after the findings of that scan.
+	// A scan that ended; sent after the findings of that scan.
 	DeliveryKind_DELIVERY_KIND_SCAN DeliveryKind = 2
-	// What a step of a workflow has to say.
+	// A message from a step of a workflow.
 	DeliveryKind_DELIVERY_KIND_WORKFLOW DeliveryKind = 3
 )
 
@@ -82,17 +82,17 @@ func (DeliveryKind) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_notifications_v1_deliveries_proto_rawDescGZIP(), []int{0}
 }
 
-// Where a delivery stands.
+// State of a delivery.
 type DeliveryState int32
 
 const (
-	// In filters: any state. Never shown.
+	// In filters: any state. Never returned.
 	DeliveryState_DELIVERY_STATE_UNSPECIFIED DeliveryState = 0
-	// To be sent, for the first time or again.
+	// Waiting for the first or the next attempt.
 	DeliveryState_DELIVERY_STATE_PENDING DeliveryState = 1
-	// The receiver took it.
+	// The receiver accepted it.
 	DeliveryState_DELIVERY_STATE_DELIVERED DeliveryState = 2
-	// Given up: 24 hours have passed, or the receiver answered that it is gone for good.
+	// Given up: 24 hours passed, or the receiver answered that it is gone permanently.
 	DeliveryState_DELIVERY_STATE_ABANDONED DeliveryState = 3
 	// Its rule was deleted or disabled.
 	DeliveryState_DELIVERY_STATE_CANCELED DeliveryState = 4
@@ -150,31 +150,31 @@ type Delivery struct {
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Id of the rule.
 	RuleId int64 `protobuf:"varint,2,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
-	// Id of the message, the same in every attempt and replay; receivers find it in the header webhook-id.
+	// Id of the message, the same in every attempt and replay. Receivers get it in the header webhook-id.
 	EventId string `protobuf:"bytes,3,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
-	// What it is about.
+	// Content of the delivery.
 	Kind DeliveryKind `protobuf:"varint,4,opt,name=kind,proto3,enum=palisade.notifications.v1.DeliveryKind" json:"kind,omitempty"`
-	// Id of the project; 0 when it is about no single one.
+	// Id of the project; 0 when it concerns no single project.
 	ProjectId int64 `protobuf:"varint,5,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
 	// Id of the scan; 0 without one.
 	ScanId int64 `protobuf:"varint,6,opt,name=scan_id,json=scanId,proto3" json:"scan_id,omitempty"`
-	// Where it stands.
+	// State of the delivery.
 	State DeliveryState `protobuf:"varint,7,opt,name=state,proto3,enum=palisade.notifications.v1.DeliveryState" json:"state,omitempty"`
-	// How often it was tried.
+	// Number of attempts.
 	Attempts int32 `protobuf:"varint,8,opt,name=attempts,proto3" json:"attempts,omitempty"`
 	// HTTP status of the last attempt; 0 without one.
 	LastStatus int32 `protobuf:"varint,9,opt,name=last_status,json=lastStatus,proto3" json:"last_status,omitempty"`
-	// Why the last attempt failed; empty when it did not.
+	// Why the last attempt failed; empty when it succeeded.
 	LastError string `protobuf:"bytes,10,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
-	// When it is tried next; absent when it has ended.
+	// Time of the next attempt; absent when the delivery is finished.
 	NextAttemptAt *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=next_attempt_at,json=nextAttemptAt,proto3" json:"next_attempt_at,omitempty"`
-	// When it is given up.
+	// When the delivery is given up.
 	GiveUpAt *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=give_up_at,json=giveUpAt,proto3" json:"give_up_at,omitempty"`
-	// Id of the delivery that this one repeats; 0 when it repeats none.
+	// Id of the delivery that this one replays; 0 when it is not a replay.
 	ReplayOf int64 `protobuf:"varint,13,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
-	// When it was written.
+	// When it was created.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// When it ended; absent before.
+	// When it finished; absent until then.
 	FinishedAt    *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -320,9 +320,9 @@ type DeliveryAttempt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// HTTP status; 0 without one.
 	Status int32 `protobuf:"varint,1,opt,name=status,proto3" json:"status,omitempty"`
-	// Why it failed; empty when it did not.
+	// Why it failed; empty when it succeeded.
 	Error string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
-	// How long it took, in milliseconds.
+	// Duration in milliseconds.
 	DurationMs int32 `protobuf:"varint,3,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
 	// When it ended.
 	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
@@ -393,13 +393,13 @@ type ListDeliveriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Deliveries of this rule only.
+	// Only deliveries of this rule.
 	RuleId int64 `protobuf:"varint,2,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
-	// Deliveries in this state only.
+	// Only deliveries in this state.
 	State DeliveryState `protobuf:"varint,3,opt,name=state,proto3,enum=palisade.notifications.v1.DeliveryState" json:"state,omitempty"`
 	// The cursor of the previous answer.
 	Cursor string `protobuf:"bytes,4,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	// How many, 1 to 500; 100 when absent.
+	// Page size, 1 to 500; 100 when absent.
 	Limit         int64 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -475,7 +475,7 @@ type ListDeliveriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The deliveries.
 	Deliveries []*Delivery `protobuf:"bytes,1,rep,name=deliveries,proto3" json:"deliveries,omitempty"`
-	// Where the list goes on; empty at its end.
+	// Cursor of the next page; empty after the last page.
 	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -585,9 +585,9 @@ type GetDeliveryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The delivery.
 	Delivery *Delivery `protobuf:"bytes,1,opt,name=delivery,proto3" json:"delivery,omitempty"`
-	// Its attempts, the latest 100 in order.
+	// The latest 100 attempts, oldest first.
 	Attempts []*DeliveryAttempt `protobuf:"bytes,2,rep,name=attempts,proto3" json:"attempts,omitempty"`
-	// The message: JSON, byte for byte what is signed.
+	// The message: JSON, byte for byte as signed.
 	Payload       string `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

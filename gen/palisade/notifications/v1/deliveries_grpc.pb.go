@@ -28,15 +28,14 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "deliveries": the ledger of what was sent, of Palisade's own. A message is delivered at least once; every
-// attempt and replay of it carries the same event id. What has ended is kept for 30 days.
+// Service group "deliveries": the ledger of sent messages. Not part of the published contract. A message is delivered
+// at least once; all its attempts and replays have the same event id. Finished deliveries are kept for 30 days.
 type DeliveriesServiceClient interface {
 	// Lists deliveries, newest first.
 	ListDeliveries(ctx context.Context, in *ListDeliveriesRequest, opts ...grpc.CallOption) (*ListDeliveriesResponse, error)
 	// Returns one delivery with its attempts and its payload.
 	GetDelivery(ctx context.Context, in *GetDeliveryRequest, opts ...grpc.CallOption) (*GetDeliveryResponse, error)
-	// Sends a message again that was delivered, abandoned or canceled: as a delivery of its own with the same event id and
-	// payload.
+	// Sends a delivered, abandoned or canceled message again: as a new delivery with the same event id and payload.
 	ReplayDelivery(ctx context.Context, in *ReplayDeliveryRequest, opts ...grpc.CallOption) (*ReplayDeliveryResponse, error)
 }
 
@@ -82,15 +81,14 @@ func (c *deliveriesServiceClient) ReplayDelivery(ctx context.Context, in *Replay
 // All implementations must embed UnimplementedDeliveriesServiceServer
 // for forward compatibility.
 //
-// Service group "deliveries": the ledger of what was sent, of Palisade's own. A message is delivered at least once; every
-// attempt and replay of it carries the same event id. What has ended is kept for 30 days.
+// Service group "deliveries": the ledger of sent messages. Not part of the published contract. A message is delivered
+// at least once; all its attempts and replays have the same event id. Finished deliveries are kept for 30 days.
 type DeliveriesServiceServer interface {
 	// Lists deliveries, newest first.
 	ListDeliveries(context.Context, *ListDeliveriesRequest) (*ListDeliveriesResponse, error)
 	// Returns one delivery with its attempts and its payload.
 	GetDelivery(context.Context, *GetDeliveryRequest) (*GetDeliveryResponse, error)
-	// Sends a message again that was delivered, abandoned or canceled: as a delivery of its own with the same event id and
-	// payload.
+	// Sends a delivered, abandoned or canceled message again: as a new delivery with the same event id and payload.
 	ReplayDelivery(context.Context, *ReplayDeliveryRequest) (*ReplayDeliveryResponse, error)
 	mustEmbedUnimplementedDeliveriesServiceServer()
 }

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: palisade/notifications/v1/notification_rules.proto
 
-// Package palisade.notifications.v1 holds who is told what, over which channel, and what became of each message.
+// Package palisade.notifications.v1 holds notifications: rules, channels, receivers and the deliveries of messages.
 
 package notificationsv1
 
@@ -26,11 +26,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Over what a rule sends.
+// Channel of a rule.
 type Channel int32
 
 const (
-	// In filters: any channel. Never shown.
+	// In filters: any channel. Never returned.
 	Channel_CHANNEL_UNSPECIFIED Channel = 0
 	// E-mail over the SMTP server of this installation.
 	Channel_CHANNEL_EMAIL Channel = 1
@@ -94,20 +94,20 @@ type NotificationRule struct {
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// CHANNEL_EMAIL, CHANNEL_SLACK_WEBHOOK, CHANNEL_WEBHOOK or CHANNEL_S3.
 	Channel string `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
-	// The settings of the channel, without its credentials. A url with a part that looks like a token is a credential, too,
-	// and shown with *** in its place.
+	// Settings of the channel, without its credentials. A url with a part that looks like a token counts as a credential
+	// too: that part is shown as ***.
 	Config map[string]string `protobuf:"bytes,3,rep,name=config,proto3" json:"config,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// False sends nothing.
+	// False disables sending.
 	IsEnabled bool `protobuf:"varint,4,opt,name=is_enabled,proto3" json:"is_enabled,omitempty"`
-	// Name for people.
+	// Display name.
 	Name string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
-	// Slugs of the policies whose findings are sent; empty means all. Scans are not filtered.
+	// Slugs of the policies that filter findings; empty means all. Scans are not filtered.
 	PolicySlugs []string `protobuf:"bytes,6,rep,name=policy_slugs,proto3" json:"policy_slugs,omitempty"`
-	// Kept for clients; Palisade sends from its own network.
+	// Kept for clients. Palisade sends from its own network.
 	UseNetworkBroker bool `protobuf:"varint,7,opt,name=use_network_broker,proto3" json:"use_network_broker,omitempty"`
-	// Why nothing can be sent with this config; empty when it can.
+	// Why nothing can be sent with this config; empty when the config works.
 	ConfigError string `protobuf:"bytes,8,opt,name=config_error,proto3" json:"config_error,omitempty"`
-	// True sends a message for each scan that has ended; CHANNEL_WEBHOOK only, false on every other channel.
+	// True sends a message for each scan that ends. CHANNEL_WEBHOOK only; false on every other channel.
 	SendScanCompletion bool `protobuf:"varint,9,opt,name=send_scan_completion,proto3" json:"send_scan_completion,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
@@ -206,25 +206,24 @@ func (x *NotificationRule) GetSendScanCompletion() bool {
 	return false
 }
 
-// A notification rule as callers write it. Fields that the server sets (id, config_error) are passed over.
+// A notification rule in a request. Fields that the server sets (id, config_error) are ignored.
 type NotificationRuleInput struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// CHANNEL_EMAIL, CHANNEL_SLACK_WEBHOOK, CHANNEL_WEBHOOK or CHANNEL_S3; in any case, with or without CHANNEL_.
+	// CHANNEL_EMAIL, CHANNEL_SLACK_WEBHOOK, CHANNEL_WEBHOOK or CHANNEL_S3; case-insensitive, with or without CHANNEL_.
 	Channel string `protobuf:"bytes,1,opt,name=channel,proto3" json:"channel,omitempty"`
-	// The settings of the channel; a key that it does not know is refused. Its credentials are sealed and never returned:
-	// when a rule is replaced on the same channel, a credential that is left out stays as it is, and one that is set to
-	// "" is removed. A url as it is shown keeps the stored one.
+	// Settings of the channel; unknown keys are refused. Credentials are encrypted and never returned. When a rule is
+	// replaced on the same channel, an absent credential stays unchanged, and "" removes it. The masked url keeps the
+	// stored one.
 	Config map[string]string `protobuf:"bytes,2,rep,name=config,proto3" json:"config,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// True sends; false when absent.
+	// True enables sending; false when absent.
 	IsEnabled bool `protobuf:"varint,3,opt,name=is_enabled,proto3" json:"is_enabled,omitempty"`
-	// Name for people, 1 to 255 characters.
+	// Display name, 1 to 255 characters.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// Slugs of the policies whose findings are sent; empty means all.
+	// Slugs of the policies that filter findings; empty means all.
 	PolicySlugs []string `protobuf:"bytes,5,rep,name=policy_slugs,proto3" json:"policy_slugs,omitempty"`
-	// Kept for clients; Palisade sends from its own network.
+	// Kept for clients. Palisade sends from its own network.
 	UseNetworkBroker bool `protobuf:"varint,6,opt,name=use_network_broker,proto3" json:"use_network_broker,omitempty"`
-	// True sends a message for each scan that has ended; true when absent, and passed over on channels other than
-	// CHANNEL_WEBHOOK.
+	// True sends a message for each scan that ends; true when absent. Ignored on channels other than CHANNEL_WEBHOOK.
 	SendScanCompletion *bool `protobuf:"varint,7,opt,name=send_scan_completion,proto3,oneof" json:"send_scan_completion,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
@@ -314,7 +313,7 @@ type CreateNotificationRuleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// The rule to make.
+	// The rule to create.
 	NotificationRule *NotificationRuleInput `protobuf:"bytes,2,opt,name=notification_rule,json=notificationRule,proto3" json:"notification_rule,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -468,7 +467,7 @@ func (x *DeleteNotificationRuleRequest) GetNotificationRuleId() int64 {
 // Response of DeleteNotificationRule.
 type DeleteNotificationRuleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rule as it was.
+	// The deleted rule.
 	NotificationRule *NotificationRule `protobuf:"bytes,1,opt,name=notification_rule,proto3" json:"notification_rule,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -518,7 +517,7 @@ type ReplaceNotificationRuleRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Id of the rule.
 	NotificationRuleId int64 `protobuf:"varint,2,opt,name=notification_rule_id,json=notificationRuleId,proto3" json:"notification_rule_id,omitempty"`
-	// The rule as it shall be.
+	// The new content of the rule.
 	NotificationRule *NotificationRuleInput `protobuf:"bytes,3,opt,name=notification_rule,json=notificationRule,proto3" json:"notification_rule,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -621,7 +620,7 @@ func (x *ReplaceNotificationRuleResponse) GetNotificationRule() *NotificationRul
 	return nil
 }
 
-// A place in a list.
+// A position in a list.
 type Cursor struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Opaque; empty means the beginning.
@@ -667,10 +666,10 @@ func (x *Cursor) GetToken() string {
 	return ""
 }
 
-// Which part of a list to return.
+// Page of a list.
 type PaginateOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many, 1 to 1000; 1000 when absent.
+	// Page size, 1 to 1000; 1000 when absent.
 	OptionalLimit *int64 `protobuf:"varint,1,opt,name=optional_limit,json=optionalLimit,proto3,oneof" json:"optional_limit,omitempty"`
 	// The cursor of the previous answer.
 	Cursor        *Cursor `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
@@ -725,7 +724,7 @@ func (x *PaginateOptions) GetCursor() *Cursor {
 // Which rules to list.
 type ListNotificationRulesFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Rules of this channel only.
+	// Only rules of this channel.
 	Channel       Channel `protobuf:"varint,1,opt,name=channel,proto3,enum=palisade.notifications.v1.Channel" json:"channel,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -773,7 +772,7 @@ type ListNotificationRulesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Which part of the list to return.
+	// Which page to return.
 	Options *PaginateOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
 	// Which rules to list.
 	Filters       *ListNotificationRulesFilter `protobuf:"bytes,3,opt,name=filters,proto3" json:"filters,omitempty"`
@@ -837,7 +836,7 @@ type ListNotificationRulesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules.
 	NotificationRules []*NotificationRule `protobuf:"bytes,1,rep,name=notification_rules,proto3" json:"notification_rules,omitempty"`
-	// Where the list goes on; absent at its end.
+	// Cursor of the next page; absent after the last page.
 	Cursor        *Cursor `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -945,9 +944,9 @@ func (x *TestNotificationRuleRequest) GetNotificationRuleId() int64 {
 // Response of TestNotificationRule.
 type TestNotificationRuleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True if the receiver took the sample.
+	// True if the receiver accepted the sample.
 	Success bool `protobuf:"varint,1,opt,name=success,proto3" json:"success,omitempty"`
-	// Why it did not; empty on success.
+	// Why the delivery failed; empty on success.
 	ErrorDetail   string `protobuf:"bytes,2,opt,name=error_detail,json=errorDetail,proto3" json:"error_detail,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

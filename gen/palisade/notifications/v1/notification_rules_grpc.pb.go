@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: palisade/notifications/v1/notification_rules.proto
 
-// Package palisade.notifications.v1 holds who is told what, over which channel, and what became of each message.
+// Package palisade.notifications.v1 holds notifications: rules, channels, receivers and the deliveries of messages.
 
 package notificationsv1
 
@@ -32,19 +32,20 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "notification rules": which events go over which channel. A rule gets the findings that scans see for the
-// first time and, on the webhook channel, each scan that has ended.
+// Service group "notification rules": which events are sent to which channel. A rule sends findings that a scan reports
+// for the first time and, on the webhook channel, each scan that ends.
 type NotificationRulesServiceClient interface {
 	// Creates a rule. Several rules may have the same name.
 	CreateNotificationRule(ctx context.Context, in *CreateNotificationRuleRequest, opts ...grpc.CallOption) (*CreateNotificationRuleResponse, error)
-	// Deletes a rule and cancels its deliveries that are still pending.
+	// Deletes a rule and cancels its pending deliveries.
 	DeleteNotificationRule(ctx context.Context, in *DeleteNotificationRuleRequest, opts ...grpc.CallOption) (*DeleteNotificationRuleResponse, error)
-	// Replaces a rule: what the request leaves out gets its default, except for the credentials in its config (see
-	// NotificationRuleInput.config). Pending deliveries are tried again at once, or canceled when the rule is disabled.
+	// Replaces a rule. Absent fields get their defaults, except for credentials in the config (see
+	// NotificationRuleInput.config). Pending deliveries are retried at once, or canceled if the rule is disabled.
 	ReplaceNotificationRule(ctx context.Context, in *ReplaceNotificationRuleRequest, opts ...grpc.CallOption) (*ReplaceNotificationRuleResponse, error)
 	// Lists rules by id.
 	ListNotificationRules(ctx context.Context, in *ListNotificationRulesRequest, opts ...grpc.CallOption) (*ListNotificationRulesResponse, error)
-	// Sends a sample over the channel of a rule, also of a disabled one. A delivery that failed is an answer, not an error.
+	// Sends a sample over the channel of a rule, even a disabled one. A failed delivery is part of the response, not an
+	// error.
 	TestNotificationRule(ctx context.Context, in *TestNotificationRuleRequest, opts ...grpc.CallOption) (*TestNotificationRuleResponse, error)
 }
 
@@ -110,19 +111,20 @@ func (c *notificationRulesServiceClient) TestNotificationRule(ctx context.Contex
 // All implementations must embed UnimplementedNotificationRulesServiceServer
 // for forward compatibility.
 //
-// Service group "notification rules": which events go over which channel. A rule gets the findings that scans see for the
-// first time and, on the webhook channel, each scan that has ended.
+// Service group "notification rules": which events are sent to which channel. A rule sends findings that a scan reports
+// for the first time and, on the webhook channel, each scan that ends.
 type NotificationRulesServiceServer interface {
 	// Creates a rule. Several rules may have the same name.
 	CreateNotificationRule(context.Context, *CreateNotificationRuleRequest) (*CreateNotificationRuleResponse, error)
-	// Deletes a rule and cancels its deliveries that are still pending.
+	// Deletes a rule and cancels its pending deliveries.
 	DeleteNotificationRule(context.Context, *DeleteNotificationRuleRequest) (*DeleteNotificationRuleResponse, error)
-	// Replaces a rule: what the request leaves out gets its default, except for the credentials in its config (see
-	// NotificationRuleInput.config). Pending deliveries are tried again at once, or canceled when the rule is disabled.
+	// Replaces a rule. Absent fields get their defaults, except for credentials in the config (see
+	// NotificationRuleInput.config). Pending deliveries are retried at once, or canceled if the rule is disabled.
 	ReplaceNotificationRule(context.Context, *ReplaceNotificationRuleRequest) (*ReplaceNotificationRuleResponse, error)
 	// Lists rules by id.
 	ListNotificationRules(context.Context, *ListNotificationRulesRequest) (*ListNotificationRulesResponse, error)
-	// Sends a sample over the channel of a rule, also of a disabled one. A delivery that failed is an answer, not an error.
+	// Sends a sample over the channel of a rule, even a disabled one. A failed delivery is part of the response, not an
+	// error.
 	TestNotificationRule(context.Context, *TestNotificationRuleRequest) (*TestNotificationRuleResponse, error)
 	mustEmbedUnimplementedNotificationRulesServiceServer()
 }

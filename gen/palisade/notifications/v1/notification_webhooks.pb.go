@@ -29,13 +29,13 @@ type NotificationWebhook struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Name for people.
+	// Display name.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// URL that is posted to.
+	// URL of the receiver.
 	Url string `protobuf:"bytes,3,opt,name=url,proto3" json:"url,omitempty"`
 	// True if deliveries are signed.
 	HasSecret bool `protobuf:"varint,4,opt,name=has_secret,json=hasSecret,proto3" json:"has_secret,omitempty"`
-	// Kept for clients; Palisade sends from its own network.
+	// Kept for clients. Palisade sends from its own network.
 	UseNetworkBroker bool `protobuf:"varint,5,opt,name=use_network_broker,json=useNetworkBroker,proto3" json:"use_network_broker,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -111,13 +111,14 @@ type CreateNotificationWebhookRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Name for people, unique in the deployment, 1 to 255 characters.
+	// Display name, unique in the deployment, 1 to 255 characters.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// https:// URL that is posted to. One with a part that looks like a token is sealed, and shown with *** in its place.
+	// https:// URL of the receiver. A URL with a part that looks like a token is encrypted, and that part is shown as
+	// ***.
 	Url string `protobuf:"bytes,3,opt,name=url,proto3" json:"url,omitempty"`
-	// Kept for clients; Palisade sends from its own network.
+	// Kept for clients. Palisade sends from its own network.
 	UseNetworkBroker bool `protobuf:"varint,4,opt,name=use_network_broker,json=useNetworkBroker,proto3" json:"use_network_broker,omitempty"`
-	// What deliveries are signed with, 15 to 255 characters; empty signs nothing.
+	// Secret that signs deliveries, 15 to 255 characters; empty: deliveries are not signed.
 	WebhookSecret string `protobuf:"bytes,5,opt,name=webhook_secret,json=webhookSecret,proto3" json:"webhook_secret,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -526,12 +527,12 @@ type UpdateNotificationWebhookRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Id of the webhook.
 	WebhookId int64 `protobuf:"varint,2,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
-	// Name for people, unique in the deployment, 1 to 255 characters.
+	// Display name, unique in the deployment, 1 to 255 characters.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// https:// URL that is posted to. One with a part that looks like a token is sealed, and shown with *** in its place;
-	// the URL as it is shown keeps the stored one.
+	// https:// URL of the receiver. A URL with a part that looks like a token is encrypted, and that part is shown as
+	// ***. The masked URL keeps the stored one.
 	Url string `protobuf:"bytes,4,opt,name=url,proto3" json:"url,omitempty"`
-	// Kept for clients; Palisade sends from its own network.
+	// Kept for clients. Palisade sends from its own network.
 	UseNetworkBroker bool `protobuf:"varint,5,opt,name=use_network_broker,json=useNetworkBroker,proto3" json:"use_network_broker,omitempty"`
 	// True removes the secret: deliveries are no longer signed.
 	RemoveSecret bool `protobuf:"varint,6,opt,name=remove_secret,json=removeSecret,proto3" json:"remove_secret,omitempty"`
@@ -724,9 +725,9 @@ func (x *TestNotificationWebhookRequest) GetWebhookId() int64 {
 // Response of TestNotificationWebhook.
 type TestNotificationWebhookResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True if the receiver took the sample.
+	// True if the receiver accepted the sample.
 	Success bool `protobuf:"varint,1,opt,name=success,proto3" json:"success,omitempty"`
-	// Why it did not; empty on success.
+	// Why the delivery failed; empty on success.
 	ErrorDetail   string `protobuf:"bytes,2,opt,name=error_detail,json=errorDetail,proto3" json:"error_detail,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -31,20 +31,20 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "notification webhooks": receivers that rules of CHANNEL_WEBHOOK can name. Their URLs can hold
-// credentials, so that only administrators see them.
+// Service group "notification webhooks": receivers for rules of CHANNEL_WEBHOOK. Their URLs may contain credentials, so
+// only administrators can read them.
 type NotificationWebhooksServiceClient interface {
 	// Creates a webhook.
 	CreateNotificationWebhook(ctx context.Context, in *CreateNotificationWebhookRequest, opts ...grpc.CallOption) (*CreateNotificationWebhookResponse, error)
 	// Lists all webhooks by id.
 	ListNotificationWebhooks(ctx context.Context, in *ListNotificationWebhooksRequest, opts ...grpc.CallOption) (*ListNotificationWebhooksResponse, error)
-	// Deletes a webhook. Rules that name it stay and tell so in config_error.
+	// Deletes a webhook. Rules that refer to it stay, with a config_error.
 	DeleteNotificationWebhook(ctx context.Context, in *DeleteNotificationWebhookRequest, opts ...grpc.CallOption) (*DeleteNotificationWebhookResponse, error)
 	// Returns one webhook.
 	GetNotificationWebhook(ctx context.Context, in *GetNotificationWebhookRequest, opts ...grpc.CallOption) (*GetNotificationWebhookResponse, error)
-	// Replaces a webhook; its secret stays unless the request says otherwise.
+	// Replaces a webhook. Its secret stays unless the request changes it.
 	UpdateNotificationWebhook(ctx context.Context, in *UpdateNotificationWebhookRequest, opts ...grpc.CallOption) (*UpdateNotificationWebhookResponse, error)
-	// Sends a sample to a webhook. A delivery that failed is an answer, not an error.
+	// Sends a sample to a webhook. A failed delivery is part of the response, not an error.
 	TestNotificationWebhook(ctx context.Context, in *TestNotificationWebhookRequest, opts ...grpc.CallOption) (*TestNotificationWebhookResponse, error)
 }
 
@@ -120,20 +120,20 @@ func (c *notificationWebhooksServiceClient) TestNotificationWebhook(ctx context.
 // All implementations must embed UnimplementedNotificationWebhooksServiceServer
 // for forward compatibility.
 //
-// Service group "notification webhooks": receivers that rules of CHANNEL_WEBHOOK can name. Their URLs can hold
-// credentials, so that only administrators see them.
+// Service group "notification webhooks": receivers for rules of CHANNEL_WEBHOOK. Their URLs may contain credentials, so
+// only administrators can read them.
 type NotificationWebhooksServiceServer interface {
 	// Creates a webhook.
 	CreateNotificationWebhook(context.Context, *CreateNotificationWebhookRequest) (*CreateNotificationWebhookResponse, error)
 	// Lists all webhooks by id.
 	ListNotificationWebhooks(context.Context, *ListNotificationWebhooksRequest) (*ListNotificationWebhooksResponse, error)
-	// Deletes a webhook. Rules that name it stay and tell so in config_error.
+	// Deletes a webhook. Rules that refer to it stay, with a config_error.
 	DeleteNotificationWebhook(context.Context, *DeleteNotificationWebhookRequest) (*DeleteNotificationWebhookResponse, error)
 	// Returns one webhook.
 	GetNotificationWebhook(context.Context, *GetNotificationWebhookRequest) (*GetNotificationWebhookResponse, error)
-	// Replaces a webhook; its secret stays unless the request says otherwise.
+	// Replaces a webhook. Its secret stays unless the request changes it.
 	UpdateNotificationWebhook(context.Context, *UpdateNotificationWebhookRequest) (*UpdateNotificationWebhookResponse, error)
-	// Sends a sample to a webhook. A delivery that failed is an answer, not an error.
+	// Sends a sample to a webhook. A failed delivery is part of the response, not an error.
 	TestNotificationWebhook(context.Context, *TestNotificationWebhookRequest) (*TestNotificationWebhookResponse, error)
 	mustEmbedUnimplementedNotificationWebhooksServiceServer()
 }

@@ -25,15 +25,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// How urgent a notification is.
+// Severity of a notification.
 type Severity int32
 
 const (
-	// Never shown.
+	// Never returned.
 	Severity_SEVERITY_UNSPECIFIED Severity = 0
-	// Good to know.
+	// Information.
 	Severity_SEVERITY_INFO Severity = 1
-	// Somebody should look.
+	// Needs attention.
 	Severity_SEVERITY_WARNING Severity = 2
 	// Something does not work.
 	Severity_SEVERITY_ERROR Severity = 3
@@ -82,17 +82,17 @@ func (Severity) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_notifications_v1_notifications_proto_rawDescGZIP(), []int{0}
 }
 
-// What the caller has done with a notification.
+// State of a notification for the caller.
 type Status int32
 
 const (
-	// Never shown.
+	// Never returned.
 	Status_STATUS_UNSPECIFIED Status = 0
 	// Not seen yet.
 	Status_STATUS_DELIVERED Status = 1
 	// Marked as seen.
 	Status_STATUS_SEEN Status = 2
-	// Put away; not used yet.
+	// Archived; not used yet.
 	Status_STATUS_ARCHIVED Status = 3
 )
 
@@ -139,28 +139,28 @@ func (Status) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_notifications_v1_notifications_proto_rawDescGZIP(), []int{1}
 }
 
-// A message of the server to people.
+// A message from the server to users.
 type Notification struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// One line.
 	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
-	// What happened and what to do.
+	// What happened and how to react.
 	Description string `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
 	// How urgent it is.
 	Severity Severity `protobuf:"varint,4,opt,name=severity,proto3,enum=palisade.notifications.v1.Severity" json:"severity,omitempty"`
-	// What the caller has done with it.
+	// State for the caller.
 	Status Status `protobuf:"varint,5,opt,name=status,proto3,enum=palisade.notifications.v1.Status" json:"status,omitempty"`
 	// True if only administrators see it.
 	AdminOnly bool `protobuf:"varint,6,opt,name=admin_only,json=adminOnly,proto3" json:"admin_only,omitempty"`
-	// When it was written.
+	// When it was created.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// Where to read more; empty: nowhere.
+	// URL with more information; empty when there is none.
 	Link string `protobuf:"bytes,8,opt,name=link,proto3" json:"link,omitempty"`
-	// True if the link leaves the application.
+	// True if the link leads outside the application.
 	IsExternalLink bool `protobuf:"varint,9,opt,name=is_external_link,json=isExternalLink,proto3" json:"is_external_link,omitempty"`
-	// Words of the link.
+	// Text of the link.
 	LinkText      string `protobuf:"bytes,10,opt,name=link_text,json=linkText,proto3" json:"link_text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -273,7 +273,7 @@ type GetNotificationsRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// The cursor of the previous answer.
 	Cursor string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	// How many, 1 to 500; 100 when absent.
+	// Page size, 1 to 500; 100 when absent.
 	Limit         int64 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -335,7 +335,7 @@ type GetNotificationsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The notifications.
 	Notifications []*Notification `protobuf:"bytes,1,rep,name=notifications,proto3" json:"notifications,omitempty"`
-	// Where the list goes on; empty at its end.
+	// Cursor of the next page; empty after the last page.
 	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

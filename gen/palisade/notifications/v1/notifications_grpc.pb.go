@@ -27,11 +27,11 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "notifications": messages of the server to people, shown inside the application.
+// Service group "notifications": messages from the server to users, shown in the application.
 type NotificationsServiceClient interface {
-	// Lists what the caller has not seen yet, newest first. A token sees with the eyes of its creator.
+	// Lists the notifications that the caller has not seen yet, newest first. A token acts as its creator.
 	GetNotifications(ctx context.Context, in *GetNotificationsRequest, opts ...grpc.CallOption) (*GetNotificationsResponse, error)
-	// Marks notifications as seen by the caller, all of them or none. Those seen before stay so.
+	// Marks notifications as seen by the caller, all of them or none. Seen notifications stay seen.
 	MarkNotificationsAsSeen(ctx context.Context, in *MarkNotificationsAsSeenRequest, opts ...grpc.CallOption) (*MarkNotificationsAsSeenResponse, error)
 }
 
@@ -67,11 +67,11 @@ func (c *notificationsServiceClient) MarkNotificationsAsSeen(ctx context.Context
 // All implementations must embed UnimplementedNotificationsServiceServer
 // for forward compatibility.
 //
-// Service group "notifications": messages of the server to people, shown inside the application.
+// Service group "notifications": messages from the server to users, shown in the application.
 type NotificationsServiceServer interface {
-	// Lists what the caller has not seen yet, newest first. A token sees with the eyes of its creator.
+	// Lists the notifications that the caller has not seen yet, newest first. A token acts as its creator.
 	GetNotifications(context.Context, *GetNotificationsRequest) (*GetNotificationsResponse, error)
-	// Marks notifications as seen by the caller, all of them or none. Those seen before stay so.
+	// Marks notifications as seen by the caller, all of them or none. Seen notifications stay seen.
 	MarkNotificationsAsSeen(context.Context, *MarkNotificationsAsSeenRequest) (*MarkNotificationsAsSeenResponse, error)
 	mustEmbedUnimplementedNotificationsServiceServer()
 }

@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: palisade/options/v1/options.proto
 
-// Package palisade.options.v1 holds the options by which our protos declare what a proto cannot say by itself:
-// who may call an RPC, how mature it is, and which form a field takes in JSON.
+// Package palisade.options.v1 holds the options of Palisade's protos: who may call an RPC, how mature it is, and the
+// JSON form of a field.
 
 package optionsv1
 
@@ -25,17 +25,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// The scopes of API tokens besides the Web API, which opens everything. Each opens exactly the RPCs that name it.
+// Scopes of API tokens other than the Web API scope, which opens everything. Each opens exactly the RPCs that name it.
 type TokenScope int32
 
 const (
 	// None.
 	TokenScope_TOKEN_SCOPE_UNSPECIFIED TokenScope = 0
-	// agent: send results, fetch rules, and the rest of the protocol of scanners.
+	// agent: upload results, fetch rules, and the rest of the scanner protocol.
 	TokenScope_TOKEN_SCOPE_AGENT TokenScope = 1
 	// workflow-tasks: claim and complete the tasks of external steps of workflows.
 	TokenScope_TOKEN_SCOPE_WORKFLOW_TASKS TokenScope = 2
-	// install-checks: ask the malware firewall whether packages may be installed.
+	// install-checks: query the malware firewall.
 	TokenScope_TOKEN_SCOPE_INSTALL_CHECKS TokenScope = 3
 )
 
@@ -82,15 +82,15 @@ func (TokenScope) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{0}
 }
 
-// Which calls of an RPC become entries of the audit trail, whether they are allowed or refused.
+// Which calls of an RPC are recorded in the audit trail, allowed or refused.
 type Audit int32
 
 const (
-	// By permission: PERMISSION_TRIAGE and everything after it, and nothing before.
+	// By permission: PERMISSION_TRIAGE and the permissions after it are recorded, the ones before are not.
 	Audit_AUDIT_UNSPECIFIED Audit = 0
-	// Calls change something although the permission does not say so.
+	// Recorded: calls change something although the permission does not imply it.
 	Audit_AUDIT_ALWAYS Audit = 1
-	// Calls change nothing although the permission says so.
+	// Not recorded: calls change nothing although the permission implies it.
 	Audit_AUDIT_NEVER Audit = 2
 )
 
@@ -135,29 +135,29 @@ func (Audit) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{1}
 }
 
-// What a caller must be allowed to do. Everything after PERMISSION_AUTHENTICATED acts inside one deployment,
-// and the request of such an RPC names it (deployment_id or deployment_slug).
+// Permission of a caller. All permissions after PERMISSION_AUTHENTICATED apply to one deployment, which the request
+// names (deployment_id or deployment_slug).
 type Permission int32
 
 const (
 	// No rule was given: the server refuses to start.
 	Permission_PERMISSION_UNSPECIFIED Permission = 0
-	// Anybody, without credentials.
+	// Anybody, without a credential.
 	Permission_PERMISSION_PUBLIC Permission = 1
-	// Any valid credential; the answer depends on who asks.
+	// Any valid credential; the response depends on the caller.
 	Permission_PERMISSION_AUTHENTICATED Permission = 2
-	// Read what the deployment owns: every role.
+	// Read the data of the deployment: every role.
 	Permission_PERMISSION_READ Permission = 3
-	// Decide on findings: administrators and members.
+	// Triage findings: administrators and members.
 	Permission_PERMISSION_TRIAGE Permission = 4
-	// Send scan results and other machine traffic: administrators and members.
+	// Upload scan results and other machine traffic: administrators and members.
 	Permission_PERMISSION_UPLOAD Permission = 5
 	// Change projects and settings: administrators.
 	Permission_PERMISSION_MANAGE Permission = 6
-	// Change teams: administrators, and members for the teams that they manage (the handler checks which).
+	// Change teams: administrators, and members for the teams that they manage (the handler checks this).
 	Permission_PERMISSION_MANAGE_TEAMS Permission = 7
-	// Join the deployment that the request names: whoever has an open invitation, or belongs to it already. The handler
-	// checks, and answers all others as if the deployment did not exist.
+	// Join the deployment that the request names: callers with an open invitation, and its users. The handler checks
+	// this, and answers other callers as if the deployment did not exist.
 	Permission_PERMISSION_JOIN Permission = 8
 )
 
@@ -214,7 +214,7 @@ func (Permission) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{2}
 }
 
-// The kinds of credentials of the contract's section on authentication.
+// Kinds of credentials in the contract's section on authentication.
 type Scheme int32
 
 const (
@@ -267,13 +267,13 @@ func (Scheme) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{3}
 }
 
-// The maturity levels of the contract's section on versioning.
+// Maturity levels in the contract's section on versioning.
 type Maturity int32
 
 const (
 	// No level was given: the server refuses to start.
 	Maturity_MATURITY_UNSPECIFIED Maturity = 0
-	// Under active development; breaking changes are expected.
+	// Under active development; expect breaking changes.
 	Maturity_MATURITY_EXPERIMENTAL Maturity = 1
 	// Being refined; breaking changes are announced.
 	Maturity_MATURITY_BETA Maturity = 2
@@ -324,11 +324,11 @@ func (Maturity) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{4}
 }
 
-// What to write for a field that is not set (or holds the zero value, where it has no presence).
+// What to write for an unset field (without presence: a field with the zero value).
 type Unset int32
 
 const (
-	// The default of the field's type, as JsonForm says.
+	// The default of the field's type; see JsonForm.
 	Unset_UNSET_UNSPECIFIED Unset = 0
 	// Leave the field out.
 	Unset_UNSET_OMIT Unset = 1
@@ -381,27 +381,28 @@ func (Unset) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{5}
 }
 
-// What the server enforces before a handler runs.
+// Rules that the server enforces before a handler runs.
 type MethodRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What the caller must be allowed to do.
+	// Permission that the caller needs.
 	Permission Permission `protobuf:"varint,1,opt,name=permission,proto3,enum=palisade.options.v1.Permission" json:"permission,omitempty"`
-	// The credentials that are accepted; empty exactly when permission is PERMISSION_PUBLIC.
+	// Accepted credentials; empty exactly when permission is PERMISSION_PUBLIC.
 	Schemes []Scheme `protobuf:"varint,2,rep,packed,name=schemes,proto3,enum=palisade.options.v1.Scheme" json:"schemes,omitempty"`
-	// How stable the operation is; shown in OpenAPI and in the response header X-Api-Maturity.
+	// Stability of the operation; shown in OpenAPI and in the response header X-Api-Maturity.
 	Maturity Maturity `protobuf:"varint,3,opt,name=maturity,proto3,enum=palisade.options.v1.Maturity" json:"maturity,omitempty"`
-	// The HTTP status of a success; 0 means 200.
+	// HTTP status of a successful response; 0 means 200.
 	SuccessCode int32 `protobuf:"varint,4,opt,name=success_code,json=successCode,proto3" json:"success_code,omitempty"`
-	// True leaves the RPC out of the access log (probes).
+	// True excludes the RPC from the access log (probes).
 	NoLog bool `protobuf:"varint,5,opt,name=no_log,json=noLog,proto3" json:"no_log,omitempty"`
-	// For client-streaming RPCs, which google.api.http cannot map: the path of the POST whose raw body is the stream.
+	// For client-streaming RPCs, which google.api.http cannot map: the path of the POST. Its raw body is the stream.
 	UploadPath string `protobuf:"bytes,6,opt,name=upload_path,json=uploadPath,proto3" json:"upload_path,omitempty"`
-	// Which calls become entries of the audit trail.
+	// Which calls are recorded in the audit trail.
 	Audit Audit `protobuf:"varint,7,opt,name=audit,proto3,enum=palisade.options.v1.Audit" json:"audit,omitempty"`
-	// True for the protocol of scanners: the RPC acts in the only deployment of the credential where its request names none,
-	// and over HTTP its errors have the body that scanners read: {"error": text}.
+	// True for the scanner protocol. The RPC acts in the credential's only deployment if its request names none, and over
+	// HTTP its errors have the body that scanners read: {"error": text}.
 	Scanner bool `protobuf:"varint,8,opt,name=scanner,proto3" json:"scanner,omitempty"`
-	// The scope with which an API token reaches the RPC without the Web API scope. Without one only the Web API scope does.
+	// The scope with which an API token may call the RPC without the Web API scope. Without it, only the Web API scope
+	// permits the call.
 	Scope         TokenScope `protobuf:"varint,9,opt,name=scope,proto3,enum=palisade.options.v1.TokenScope" json:"scope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -500,18 +501,17 @@ func (x *MethodRule) GetScope() TokenScope {
 	return TokenScope_TOKEN_SCOPE_UNSPECIFIED
 }
 
-// The JSON form of a field. Without it: scalars, lists and maps are always present, unset messages and unset
-// optional scalars are left out, enum zero values are left out, 64-bit integers are strings, times have six
-// fraction digits.
+// JSON form of a field. Without it: scalars, lists and maps are always present; unset messages, unset optional scalars
+// and enum zero values are left out; 64-bit integers are strings; times have six fraction digits.
 type JsonForm struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True writes a 64-bit integer as a JSON number. Both forms are accepted on input.
+	// True writes a 64-bit integer as a JSON number. Input may have both forms.
 	Number bool `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// What to write when the field is not set.
+	// What to write for an unset field.
 	Unset Unset `protobuf:"varint,2,opt,name=unset,proto3,enum=palisade.options.v1.Unset" json:"unset,omitempty"`
-	// The variants (values of the field named by variant_by) in which the field exists; empty means all.
+	// Variants (values of the field named by variant_by) that have the field; empty means all.
 	Variants []string `protobuf:"bytes,3,rep,name=variants,proto3" json:"variants,omitempty"`
-	// For bytes that hold JSON text: it is written as it is. Left out when it is empty.
+	// For bytes that contain JSON text: the text is written unchanged. Left out when empty.
 	Raw           bool `protobuf:"varint,4,opt,name=raw,proto3" json:"raw,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -636,8 +636,8 @@ var (
 	//
 	// optional bool secret = 50003;
 	E_Secret = &file_palisade_options_v1_options_proto_extTypes[2]
-	// For fields of the target of an upload (MethodRule.upload_path): the request header that fills the field over HTTP,
-	// where it is no query parameter then.
+	// For fields of an upload's target (MethodRule.upload_path): the request header that fills the field over HTTP,
+	// instead of a query parameter.
 	//
 	// optional string header = 50005;
 	E_Header = &file_palisade_options_v1_options_proto_extTypes[3]
@@ -645,8 +645,8 @@ var (
 
 // Extension fields to descriptorpb.MessageOptions.
 var (
-	// The name of the string field of this message that says which variant a value is. That field does not
-	// appear in JSON; fields whose JsonForm lists variants appear only for those.
+	// Name of the string field of this message that holds the variant of a value. That field does not appear in JSON. A
+	// field with variants in its JsonForm appears only in these variants.
 	//
 	// optional string variant_by = 50004;
 	E_VariantBy = &file_palisade_options_v1_options_proto_extTypes[4]

@@ -31,27 +31,27 @@ type AuditEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Numeric id.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Place in the chain of the deployment, from 1; 0 for entries that were written before there was a chain.
+	// Position in the deployment's chain, from 1; 0 for entries older than the chain.
 	Sequence int64 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// When it was written.
 	At *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
-	// Who acted.
+	// The actor.
 	Actor *AuditActor `protobuf:"bytes,4,opt,name=actor,proto3" json:"actor,omitempty"`
 	// Full gRPC method ("/palisade.projects.v1.ProjectsService/UpdateProject"), or the kind of the job.
 	Method string `protobuf:"bytes,5,opt,name=method,proto3" json:"method,omitempty"`
-	// gRPC code in its Go spelling: OK, or why it was refused or failed (PermissionDenied, NotFound, …).
+	// gRPC code in its Go spelling: OK, or the reason of the refusal or failure (PermissionDenied, NotFound, …).
 	Code string `protobuf:"bytes,6,opt,name=code,proto3" json:"code,omitempty"`
 	// Id of the request, as in the header X-Request-Id and in the logs; "job-" and a number for jobs.
 	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Address of the caller; empty for jobs.
 	Remote string `protobuf:"bytes,8,opt,name=remote,proto3" json:"remote,omitempty"`
-	// The request as JSON text with secrets redacted, cut at 4 KiB.
+	// The request as JSON text, secrets redacted, truncated to 4 KiB.
 	Request string `protobuf:"bytes,9,opt,name=request,proto3" json:"request,omitempty"`
-	// The objects that were changed together with this entry, in one transaction.
+	// Objects that were changed in the same transaction as this entry.
 	Changes []*AuditChange `protobuf:"bytes,10,rep,name=changes,proto3" json:"changes,omitempty"`
-	// Hash of the entry before in hexadecimal digits; empty for the first.
+	// Hash of the previous entry, hexadecimal; empty for the first entry.
 	PreviousHash string `protobuf:"bytes,11,opt,name=previous_hash,json=previousHash,proto3" json:"previous_hash,omitempty"`
-	// HMAC-SHA256 of the entry in hexadecimal digits, made with the server's key.
+	// HMAC-SHA256 of the entry with the server's key, hexadecimal.
 	Hash          string `protobuf:"bytes,12,opt,name=hash,proto3" json:"hash,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -171,10 +171,10 @@ func (x *AuditEntry) GetHash() string {
 	return ""
 }
 
-// Who acted.
+// The actor.
 type AuditActor struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it is: user, token, job, host (a source-code host's webhook) or operator (a command on the server).
+	// Kind of actor: user, token, job, host (webhook of a source-code host) or operator (command on the server).
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Id of the user, token or job; 0 for hosts and operators.
 	Id int64 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
@@ -251,9 +251,9 @@ type AuditChange struct {
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Its id.
 	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	// The object before, in the form of the API and with secrets redacted; absent when it was created.
+	// The object before the change, in the form of the API, secrets redacted; absent when it was created.
 	Before *structpb.Struct `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
-	// The object afterwards, in the same form; absent when it was deleted.
+	// The object after the change, in the same form; absent when it was deleted.
 	After         *structpb.Struct `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -326,19 +326,19 @@ type ListAuditEntriesRequest struct {
 	Since *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
 	// Only entries written before this time.
 	Until *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=until,proto3" json:"until,omitempty"`
-	// Only entries of this actor: his name ("ada@acme.test"), his kind ("token"), or kind and id ("token:7").
+	// Only entries of this actor: a name ("ada@acme.test"), a kind ("token"), or kind and id ("token:7").
 	Actor string `protobuf:"bytes,4,opt,name=actor,proto3" json:"actor,omitempty"`
-	// Only entries of this RPC ("UpdateProject", or with its service) or kind of job.
+	// Only entries of this RPC ("UpdateProject", optionally with its service) or kind of job.
 	Method string `protobuf:"bytes,5,opt,name=method,proto3" json:"method,omitempty"`
 	// Only entries that changed an object of this kind.
 	ObjectKind string `protobuf:"bytes,6,opt,name=object_kind,json=objectKind,proto3" json:"object_kind,omitempty"`
-	// Only entries that changed the object with this id. Needs objectKind.
+	// Only entries that changed the object with this id. Requires objectKind.
 	ObjectId string `protobuf:"bytes,7,opt,name=object_id,json=objectId,proto3" json:"object_id,omitempty"`
 	// Only entries of this request.
 	RequestId string `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Only entries that ended with this code ("OK", "PermissionDenied").
 	Code string `protobuf:"bytes,9,opt,name=code,proto3" json:"code,omitempty"`
-	// Cursor of the page before; empty for the first page.
+	// Cursor of the previous page; empty for the first page.
 	Cursor string `protobuf:"bytes,10,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	// Entries per page, 1 to 1000; 100 when absent.
 	Limit         *int32 `protobuf:"varint,11,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
@@ -458,10 +458,10 @@ type ListAuditEntriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The page of entries.
 	Entries []*AuditEntry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	// Where the next page begins; empty after the last.
+	// Cursor of the next page; empty after the last page.
 	Cursor string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	// How many entries this page leaves out because they were edited, moved or added in the database, by others than the
-	// server. Above 0: run `palisade audit verify` where the server runs.
+	// Number of entries that this page leaves out because somebody edited, moved or added them in the database, bypassing
+	// the server. If it is above 0, run `palisade audit verify` on the server.
 	Withheld      int32 `protobuf:"varint,3,opt,name=withheld,proto3" json:"withheld,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

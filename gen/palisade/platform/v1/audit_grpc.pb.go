@@ -26,11 +26,11 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "audit": the trail of who changed what. It is not part of the published contract.
+// Service group "audit": the audit trail. Not part of the published contract.
 type AuditServiceClient interface {
-	// Lists entries of the audit trail, the newest first. Filters are combined with AND. A page may hold fewer entries
-	// than the limit, even none, before the list ends: it goes on as long as there is a cursor. Entries that are not as
-	// the server wrote them are left out and counted.
+	// Lists entries of the audit trail, newest first. Filters are combined with AND. A page may hold fewer entries than
+	// the limit, even none, before the end of the list: continue while there is a cursor. Entries that fail verification
+	// are left out and counted.
 	ListAuditEntries(ctx context.Context, in *ListAuditEntriesRequest, opts ...grpc.CallOption) (*ListAuditEntriesResponse, error)
 }
 
@@ -56,11 +56,11 @@ func (c *auditServiceClient) ListAuditEntries(ctx context.Context, in *ListAudit
 // All implementations must embed UnimplementedAuditServiceServer
 // for forward compatibility.
 //
-// Service group "audit": the trail of who changed what. It is not part of the published contract.
+// Service group "audit": the audit trail. Not part of the published contract.
 type AuditServiceServer interface {
-	// Lists entries of the audit trail, the newest first. Filters are combined with AND. A page may hold fewer entries
-	// than the limit, even none, before the list ends: it goes on as long as there is a cursor. Entries that are not as
-	// the server wrote them are left out and counted.
+	// Lists entries of the audit trail, newest first. Filters are combined with AND. A page may hold fewer entries than
+	// the limit, even none, before the end of the list: continue while there is a cursor. Entries that fail verification
+	// are left out and counted.
 	ListAuditEntries(context.Context, *ListAuditEntriesRequest) (*ListAuditEntriesResponse, error)
 	mustEmbedUnimplementedAuditServiceServer()
 }

@@ -30,7 +30,7 @@ const (
 //
 // Service group "miscellaneous".
 type MiscellaneousServiceClient interface {
-	// Answers an empty object when the server is up; needs no credentials.
+	// Answers with an empty object when the server is up. Needs no credentials.
 	Ping(ctx context.Context, in *PingRequest, opts ...grpc.CallOption) (*PingResponse, error)
 }
 
@@ -58,7 +58,7 @@ func (c *miscellaneousServiceClient) Ping(ctx context.Context, in *PingRequest, 
 //
 // Service group "miscellaneous".
 type MiscellaneousServiceServer interface {
-	// Answers an empty object when the server is up; needs no credentials.
+	// Answers with an empty object when the server is up. Needs no credentials.
 	Ping(context.Context, *PingRequest) (*PingResponse, error)
 	mustEmbedUnimplementedMiscellaneousServiceServer()
 }

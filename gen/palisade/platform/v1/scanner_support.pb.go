@@ -128,7 +128,7 @@ func (x *GetIdentityResponse) GetDeploymentId() int64 {
 // Request of GetDeepEngine.
 type GetDeepEngineRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it is to run on, such as manylinux or osx-arm64.
+	// Platform, such as manylinux or osx-arm64.
 	Platform string `protobuf:"bytes,1,opt,name=platform,proto3" json:"platform,omitempty"`
 	// Version of the scanner.
 	Version       string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
@@ -257,13 +257,13 @@ func (*CheckVersionRequest) Descriptor() ([]byte, []int) {
 // Response of CheckVersion.
 type CheckVersionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The newest version, as older scanners read it: 0.0.0.
+	// Newest version, in the form for older scanners: 0.0.0.
 	Latest string `protobuf:"bytes,1,opt,name=latest,proto3" json:"latest,omitempty"`
-	// The same for newer ones.
+	// The same for newer scanners.
 	Versions *ScannerVersions `protobuf:"bytes,2,opt,name=versions,proto3" json:"versions,omitempty"`
-	// Messages to show: none.
+	// Messages to show: always empty.
 	Banners []*ScannerBanner `protobuf:"bytes,3,rep,name=banners,proto3" json:"banners,omitempty"`
-	// What to say when a scan finds nothing: empty, scanners have their own words.
+	// Text for scans without findings; always empty, so scanners use their own text.
 	NoFindingsMsg string `protobuf:"bytes,4,opt,name=no_findings_msg,proto3" json:"no_findings_msg,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -330,9 +330,9 @@ func (x *CheckVersionResponse) GetNoFindingsMsg() string {
 // Versions of a scanner.
 type ScannerVersions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The newest.
+	// Newest version.
 	Latest string `protobuf:"bytes,1,opt,name=latest,proto3" json:"latest,omitempty"`
-	// The oldest that works.
+	// Oldest supported version.
 	Minimum       string `protobuf:"bytes,2,opt,name=minimum,proto3" json:"minimum,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -28,14 +28,14 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "scanner support": what scanners ask beside their scans.
+// Service group "scanner support": requests of scanners outside of a scan.
 type ScannerSupportServiceClient interface {
-	// Says whose credential it is.
+	// Returns the owner of the credential.
 	GetIdentity(ctx context.Context, in *GetIdentityRequest, opts ...grpc.CallOption) (*GetIdentityResponse, error)
-	// Refuses a scanner that wants to download its deep engine, which this server does not have: always 403.
+	// Refuses the download of the deep engine, which this server does not have: always 403.
 	GetDeepEngine(ctx context.Context, in *GetDeepEngineRequest, opts ...grpc.CallOption) (*GetDeepEngineResponse, error)
-	// Tells a scanner which version is the newest. Scanners come from elsewhere and this server does not follow their
-	// releases, so it claims none: no version is older than 0.0.0, and no scanner nags.
+	// Returns the newest version of the scanner. Scanners are separate products and this server does not follow their
+	// releases, so it reports 0.0.0: no scanner is older and none prompts for an upgrade.
 	CheckVersion(ctx context.Context, in *CheckVersionRequest, opts ...grpc.CallOption) (*CheckVersionResponse, error)
 }
 
@@ -81,14 +81,14 @@ func (c *scannerSupportServiceClient) CheckVersion(ctx context.Context, in *Chec
 // All implementations must embed UnimplementedScannerSupportServiceServer
 // for forward compatibility.
 //
-// Service group "scanner support": what scanners ask beside their scans.
+// Service group "scanner support": requests of scanners outside of a scan.
 type ScannerSupportServiceServer interface {
-	// Says whose credential it is.
+	// Returns the owner of the credential.
 	GetIdentity(context.Context, *GetIdentityRequest) (*GetIdentityResponse, error)
-	// Refuses a scanner that wants to download its deep engine, which this server does not have: always 403.
+	// Refuses the download of the deep engine, which this server does not have: always 403.
 	GetDeepEngine(context.Context, *GetDeepEngineRequest) (*GetDeepEngineResponse, error)
-	// Tells a scanner which version is the newest. Scanners come from elsewhere and this server does not follow their
-	// releases, so it claims none: no version is older than 0.0.0, and no scanner nags.
+	// Returns the newest version of the scanner. Scanners are separate products and this server does not follow their
+	// releases, so it reports 0.0.0: no scanner is older and none prompts for an upgrade.
 	CheckVersion(context.Context, *CheckVersionRequest) (*CheckVersionResponse, error)
 	mustEmbedUnimplementedScannerSupportServiceServer()
 }

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: palisade/policies/v1/policies_v2.proto
 
-// Package palisade.policies.v1 holds what a deployment wants to happen with findings.
+// Package palisade.policies.v1 holds policies: what happens with findings.
 
 package policiesv1
 
@@ -29,9 +29,9 @@ const (
 // All remediation policies of a deployment.
 type RemediationPoliciesBundle struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Slug of the deployment. May be left out on input; another one's is refused.
+	// Slug of the deployment. Optional in requests; the slug of another deployment is refused.
 	DeploymentSlug string `protobuf:"bytes,1,opt,name=deployment_slug,proto3" json:"deployment_slug,omitempty"`
-	// The policies. Their order is kept, and means nothing.
+	// The policies. Their order is kept and has no meaning.
 	Policies      []*RemediationPolicy `protobuf:"bytes,2,rep,name=policies,proto3" json:"policies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -81,21 +81,21 @@ func (x *RemediationPoliciesBundle) GetPolicies() []*RemediationPolicy {
 	return nil
 }
 
-// What happens with the findings that meet some conditions.
+// What happens with the findings that match some conditions.
 type RemediationPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Names the policy from one bundle to the next: lower-case letters, digits and single hyphens between them. Made from the
-	// name where it is left out.
+	// Identifies the policy across bundles: lower-case letters, digits and single hyphens between them. Derived from the
+	// name when absent.
 	Slug string `protobuf:"bytes,1,opt,name=slug,proto3" json:"slug,omitempty"`
-	// Name for people; required.
+	// Display name; required.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// What it is for.
+	// Purpose of the policy.
 	Description string `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
-	// True if it is in force.
+	// True if it is active.
 	Active bool `protobuf:"varint,4,opt,name=active,proto3" json:"active,omitempty"`
-	// Which findings it is about; required.
+	// Which findings it applies to; required.
 	Filters *RemediationPolicyFilters `protobuf:"bytes,5,opt,name=filters,proto3" json:"filters,omitempty"`
-	// What happens with them; at least one, each type once.
+	// What happens with them; at least one action, each type at most once.
 	Actions       []*RemediationPolicyAction `protobuf:"bytes,6,rep,name=actions,proto3" json:"actions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -173,10 +173,11 @@ func (x *RemediationPolicy) GetActions() []*RemediationPolicyAction {
 	return nil
 }
 
-// Which findings a policy is about.
+// Which findings a policy applies to.
 type RemediationPolicyFilters struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// all: every condition must hold (without conditions: every finding); any: one of them, and there must be one. Required.
+	// all: every condition must match (without conditions: every finding); any: at least one condition must match, and
+	// one is required. Required.
 	Mode string `protobuf:"bytes,1,opt,name=mode,proto3" json:"mode,omitempty"`
 	// The conditions.
 	Conditions    []*RemediationPolicyCondition `protobuf:"bytes,2,rep,name=conditions,proto3" json:"conditions,omitempty"`
@@ -228,14 +229,14 @@ func (x *RemediationPolicyFilters) GetConditions() []*RemediationPolicyCondition
 	return nil
 }
 
-// What must hold for a finding.
+// A condition on a finding.
 type RemediationPolicyCondition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What is compared, as the vocabulary lists it; required.
+	// What is compared, from the vocabulary; required.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
-	// With what it is compared; at least one. Values that the vocabulary lists are compared without regard to case.
+	// Values to compare with; at least one. Values from the vocabulary are case-insensitive.
 	Values []string `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
-	// include: is any of the values; exclude: is none of them. include where it is left out.
+	// include: equals any of the values; exclude: equals none of them. include when absent.
 	Mode          string `protobuf:"bytes,3,opt,name=mode,proto3" json:"mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -295,7 +296,7 @@ func (x *RemediationPolicyCondition) GetMode() string {
 // What happens with a finding.
 type RemediationPolicyAction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What is done, as the vocabulary lists it; required.
+	// Type of the action, from the vocabulary; required.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	// Settings of the action.
 	Config        map[string]string `protobuf:"bytes,2,rep,name=config,proto3" json:"config,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -347,16 +348,16 @@ func (x *RemediationPolicyAction) GetConfig() map[string]string {
 	return nil
 }
 
-// Something that is wrong with a bundle.
+// An error in a bundle.
 type BundleValidationError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Machine-readable code; the codes are those of errors.
+	// Machine-readable code, from the same set as errors.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
-	// What is wrong, for people.
+	// Description for people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// Slug of the policy; empty where the problem is not one of a policy, or the policy has no slug.
+	// Slug of the policy; empty when the error is not in a policy, or the policy has no slug.
 	PolicySlug string `protobuf:"bytes,3,opt,name=policy_slug,proto3" json:"policy_slug,omitempty"`
-	// Where it is: field is its place in the bundle; value is what was got.
+	// Location: field is the path in the bundle; value is the value found.
 	Context       map[string]string `protobuf:"bytes,4,rep,name=context,proto3" json:"context,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -420,16 +421,16 @@ func (x *BundleValidationError) GetContext() map[string]string {
 	return nil
 }
 
-// What would happen to one policy.
+// The effect on one policy.
 type RemediationPolicyDiffEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always remediation_policy.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Which policy it is.
+	// The policy.
 	Key *RemediationPolicyDiffKey `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// The policy as it is; left out for one that would be created.
+	// The policy before; absent when it would be created.
 	Before *RemediationPolicy `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
-	// The policy as it would be; left out for one that would be deleted.
+	// The policy after; absent when it would be deleted.
 	After         *RemediationPolicy `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -493,7 +494,7 @@ func (x *RemediationPolicyDiffEntry) GetAfter() *RemediationPolicy {
 	return nil
 }
 
-// What tells policies apart.
+// Key of a policy.
 type RemediationPolicyDiffKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The slug.
@@ -542,7 +543,7 @@ func (x *RemediationPolicyDiffKey) GetSlug() string {
 // A type of condition.
 type VocabConditionType struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The word.
+	// Name of the type.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	// What it compares.
 	Description   string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
@@ -597,11 +598,11 @@ func (x *VocabConditionType) GetDescription() string {
 // A type of action.
 type VocabActionType struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The word.
+	// Name of the type.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	// What it does.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	// The keys that its config must have.
+	// Required keys of its config.
 	Requires      []string `protobuf:"bytes,3,rep,name=requires,proto3" json:"requires,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -658,7 +659,7 @@ func (x *VocabActionType) GetRequires() []string {
 	return nil
 }
 
-// The values that a word takes, where they are fixed.
+// The allowed values of a condition type or field, if they are fixed.
 type VocabValueEnum struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The type of condition, or the field of the bundle.
@@ -713,10 +714,10 @@ func (x *VocabValueEnum) GetValues() []string {
 	return nil
 }
 
-// What a detection policy may hold.
+// What a detection policy may contain.
 type VocabDetectionConstraints struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True if it may name rule sets.
+	// True if it may name rulesets.
 	RulesetsAccepted bool `protobuf:"varint,1,opt,name=rulesets_accepted,proto3" json:"rulesets_accepted,omitempty"`
 	// The types of exceptions.
 	ExceptionTypes []string `protobuf:"bytes,2,rep,name=exception_types,proto3" json:"exception_types,omitempty"`
@@ -828,7 +829,7 @@ type GetRemediationPoliciesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The policies.
 	Bundle *RemediationPoliciesBundle `protobuf:"bytes,1,opt,name=bundle,proto3" json:"bundle,omitempty"`
-	// Version of this state, for If-Match. It depends on what the policies say, and on nothing else.
+	// Version of this state, for If-Match. It depends only on the content of the policies.
 	StateVersion  string `protobuf:"bytes,2,opt,name=state_version,proto3" json:"state_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -883,7 +884,7 @@ type ApplyRemediationPoliciesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Numeric id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// What should be from now on.
+	// The policies to store.
 	Bundle        *RemediationPoliciesBundle `protobuf:"bytes,2,opt,name=bundle,proto3" json:"bundle,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -993,7 +994,7 @@ type DryRunRemediationPoliciesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Numeric id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// What should be.
+	// The policies to compare.
 	Bundle        *RemediationPoliciesBundle `protobuf:"bytes,2,opt,name=bundle,proto3" json:"bundle,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1052,9 +1053,9 @@ type DryRunRemediationPoliciesResponse struct {
 	Updates []*RemediationPolicyDiffEntry `protobuf:"bytes,2,rep,name=updates,proto3" json:"updates,omitempty"`
 	// Policies that would be deleted.
 	Deletes []*RemediationPolicyDiffEntry `protobuf:"bytes,3,rep,name=deletes,proto3" json:"deletes,omitempty"`
-	// Version of the state that the bundle was compared with: the If-Match of an apply that does just this.
+	// Version of the state that the bundle was compared with. An apply with this If-Match makes exactly these changes.
 	StateVersion string `protobuf:"bytes,4,opt,name=state_version,proto3" json:"state_version,omitempty"`
-	// Everything that is wrong with the bundle.
+	// All errors in the bundle.
 	ValidationErrors []*BundleValidationError `protobuf:"bytes,5,rep,name=validation_errors,proto3" json:"validation_errors,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1130,8 +1131,8 @@ type GetVocabRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Numeric id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// code or secrets: what detection policies may hold; remediation: what remediation policies may hold. Without it only
-	// the words that do not depend on it.
+	// code or secrets: the vocabulary of detection policies; remediation: the vocabulary of remediation policies. Without
+	// it: only the words that do not depend on the product.
 	Product       string `protobuf:"bytes,2,opt,name=product,proto3" json:"product,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1188,9 +1189,9 @@ type GetVocabResponse struct {
 	ConditionTypes []*VocabConditionType `protobuf:"bytes,1,rep,name=condition_types,proto3" json:"condition_types,omitempty"`
 	// Types of actions.
 	ActionTypes []*VocabActionType `protobuf:"bytes,2,rep,name=action_types,proto3" json:"action_types,omitempty"`
-	// Values of what takes only some.
+	// Allowed values, where they are fixed.
 	ValueEnums []*VocabValueEnum `protobuf:"bytes,3,rep,name=value_enums,proto3" json:"value_enums,omitempty"`
-	// What detection policies may hold; left out for other products.
+	// Constraints of detection policies; absent for other products.
 	DetectionConstraints *VocabDetectionConstraints `protobuf:"bytes,4,opt,name=detection_constraints,proto3" json:"detection_constraints,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache

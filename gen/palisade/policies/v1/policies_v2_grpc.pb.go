@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: palisade/policies/v1/policies_v2.proto
 
-// Package palisade.policies.v1 holds what a deployment wants to happen with findings.
+// Package palisade.policies.v1 holds policies: what happens with findings.
 
 package policiesv1
 
@@ -31,17 +31,18 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "policies V2": policies as a document that is read, edited, previewed and applied as a whole.
+// Service group "policies V2": policies as one document that is read, edited, previewed and applied as a whole.
 type PoliciesV2ServiceClient interface {
-	// Returns all remediation policies as one bundle, and the version of that state. The version is the entity tag as well.
+	// Returns all remediation policies as one bundle, with the version of that state. The version is also the entity tag.
 	GetRemediationPolicies(ctx context.Context, in *GetRemediationPoliciesRequest, opts ...grpc.CallOption) (*GetRemediationPoliciesResponse, error)
-	// Replaces all remediation policies by those of the bundle, or none of them. The header If-Match (metadata if-match) names
-	// the state_version that the bundle was made from: without it the answer is 428, and when the state is another by now 409
-	// with the current state_version. Policies of the server itself stay: a slug of theirs is 409 RESERVED_SLUG.
+	// Replaces all remediation policies with the bundle, atomically. The header If-Match (metadata if-match) gives the
+	// state_version that the bundle is based on. Without it the answer is 428. If the state has changed since, the answer
+	// is 409 with the current state_version. Policies of the server itself stay; using one of their slugs is 409
+	// RESERVED_SLUG.
 	ApplyRemediationPolicies(ctx context.Context, in *ApplyRemediationPoliciesRequest, opts ...grpc.CallOption) (*ApplyRemediationPoliciesResponse, error)
-	// Says what ApplyRemediationPolicies would do with the bundle, or everything that is wrong with it. Changes nothing.
+	// Returns what ApplyRemediationPolicies would do with the bundle, or all its errors. Changes nothing.
 	DryRunRemediationPolicies(ctx context.Context, in *DryRunRemediationPoliciesRequest, opts ...grpc.CallOption) (*DryRunRemediationPoliciesResponse, error)
-	// Lists the words of which bundles are made.
+	// Lists the vocabulary of bundles.
 	GetVocab(ctx context.Context, in *GetVocabRequest, opts ...grpc.CallOption) (*GetVocabResponse, error)
 }
 
@@ -97,17 +98,18 @@ func (c *policiesV2ServiceClient) GetVocab(ctx context.Context, in *GetVocabRequ
 // All implementations must embed UnimplementedPoliciesV2ServiceServer
 // for forward compatibility.
 //
-// Service group "policies V2": policies as a document that is read, edited, previewed and applied as a whole.
+// Service group "policies V2": policies as one document that is read, edited, previewed and applied as a whole.
 type PoliciesV2ServiceServer interface {
-	// Returns all remediation policies as one bundle, and the version of that state. The version is the entity tag as well.
+	// Returns all remediation policies as one bundle, with the version of that state. The version is also the entity tag.
 	GetRemediationPolicies(context.Context, *GetRemediationPoliciesRequest) (*GetRemediationPoliciesResponse, error)
-	// Replaces all remediation policies by those of the bundle, or none of them. The header If-Match (metadata if-match) names
-	// the state_version that the bundle was made from: without it the answer is 428, and when the state is another by now 409
-	// with the current state_version. Policies of the server itself stay: a slug of theirs is 409 RESERVED_SLUG.
+	// Replaces all remediation policies with the bundle, atomically. The header If-Match (metadata if-match) gives the
+	// state_version that the bundle is based on. Without it the answer is 428. If the state has changed since, the answer
+	// is 409 with the current state_version. Policies of the server itself stay; using one of their slugs is 409
+	// RESERVED_SLUG.
 	ApplyRemediationPolicies(context.Context, *ApplyRemediationPoliciesRequest) (*ApplyRemediationPoliciesResponse, error)
-	// Says what ApplyRemediationPolicies would do with the bundle, or everything that is wrong with it. Changes nothing.
+	// Returns what ApplyRemediationPolicies would do with the bundle, or all its errors. Changes nothing.
 	DryRunRemediationPolicies(context.Context, *DryRunRemediationPoliciesRequest) (*DryRunRemediationPoliciesResponse, error)
-	// Lists the words of which bundles are made.
+	// Lists the vocabulary of bundles.
 	GetVocab(context.Context, *GetVocabRequest) (*GetVocabResponse, error)
 	mustEmbedUnimplementedPoliciesV2ServiceServer()
 }

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: palisade/projects/v1/projects.proto
 
-// Package palisade.projects.v1 holds projects: usually one repository each.
+// Package palisade.projects.v1 holds projects. A project usually is one repository.
 
 package projectsv1
 
@@ -39,18 +39,18 @@ type Project struct {
 	Url string `protobuf:"bytes,3,opt,name=url,proto3" json:"url,omitempty"`
 	// Names of its tags, sorted.
 	Tags []string `protobuf:"bytes,4,rep,name=tags,proto3" json:"tags,omitempty"`
-	// When the project was first seen.
+	// When the project was created.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=created_at,proto3" json:"created_at,omitempty"`
 	// When its latest scan ended; null before the first.
 	LatestScanAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=latest_scan_at,proto3" json:"latest_scan_at,omitempty"`
-	// The branch whose findings count: the one set by a person, else the default branch; empty when unknown.
+	// Branch that reports and lists count: the branch set by a person, else the default branch; empty when unknown.
 	PrimaryBranch string `protobuf:"bytes,7,opt,name=primary_branch,proto3" json:"primary_branch,omitempty"`
 	// The repository's default branch; empty when unknown.
 	DefaultBranch string `protobuf:"bytes,8,opt,name=default_branch,proto3" json:"default_branch,omitempty"`
 	// Managed-scan settings.
 	ManagedScanConfig *ManagedScanConfig `protobuf:"bytes,9,opt,name=managed_scan_config,proto3" json:"managed_scan_config,omitempty"`
-	// Web URL of the repository whose code Palisade reads and changes with the deployment's credential: set by the
-	// synchronisation of a source-code host or by an administrator. List items have none. An upload never sets it.
+	// Web URL of the repository that Palisade reads and changes with the deployment's credential. Set by the
+	// synchronization with a source-code host or by an administrator, never by an upload. Not in list items.
 	RepositoryUrl string `protobuf:"bytes,10,opt,name=repository_url,proto3" json:"repository_url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -156,12 +156,12 @@ func (x *Project) GetRepositoryUrl() string {
 	return ""
 }
 
-// Which managed scans run for a project.
+// Settings of a project's managed scans.
 type ManagedScanConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Scans of changes.
+	// Diff scans.
 	DiffScan *DiffScan `protobuf:"bytes,1,opt,name=diff_scan,proto3" json:"diff_scan,omitempty"`
-	// Scans of everything.
+	// Full scans.
 	FullScan      *FullScan `protobuf:"bytes,2,opt,name=full_scan,proto3" json:"full_scan,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -211,10 +211,10 @@ func (x *ManagedScanConfig) GetFullScan() *FullScan {
 	return nil
 }
 
-// Settings of managed scans of changes.
+// Settings of managed diff scans.
 type DiffScan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True if they run.
+	// True if they are enabled.
 	Enabled       bool `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -257,10 +257,10 @@ func (x *DiffScan) GetEnabled() bool {
 	return false
 }
 
-// Settings of managed scans of everything.
+// Settings of managed full scans.
 type FullScan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True if they run.
+	// True if they are enabled.
 	Enabled       bool `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -370,7 +370,7 @@ func (x *ListProjectsRequest) GetPageSize() int64 {
 // Response of ListProjects.
 type ListProjectsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The page of projects; empty after the last. Without managed_scan_config, as the contract's list items.
+	// The page of projects; empty after the last page. Without managed_scan_config, as in the contract's list items.
 	Projects      []*Project `protobuf:"bytes,1,rep,name=projects,proto3" json:"projects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -521,17 +521,17 @@ type UpdateProjectRequest struct {
 	DeploymentSlug string `protobuf:"bytes,1,opt,name=deployment_slug,json=deploymentSlug,proto3" json:"deployment_slug,omitempty"`
 	// Name of the project, slashes included.
 	ProjectName string `protobuf:"bytes,2,opt,name=project_name,json=projectName,proto3" json:"project_name,omitempty"`
-	// New primary branch; "None" goes back to the default branch.
+	// New primary branch; "None" resets it to the default branch.
 	PrimaryBranch string `protobuf:"bytes,3,opt,name=primary_branch,proto3" json:"primary_branch,omitempty"`
-	// Replaces all tags.
+	// Tags that replace all current tags.
 	Tags []string `protobuf:"bytes,4,rep,name=tags,proto3" json:"tags,omitempty"`
-	// New managed-scan settings; the parts that are absent stay.
+	// New managed-scan settings; absent parts stay unchanged.
 	ManagedScanConfig *ManagedScanConfig `protobuf:"bytes,5,opt,name=managed_scan_config,proto3" json:"managed_scan_config,omitempty"`
-	// Which of the fields above to change. Over HTTP it is filled from the keys of the body; when it is empty the
-	// fields that are not empty are changed.
+	// Which of the fields above to change. Over HTTP it is derived from the keys of the body. When empty, all fields that
+	// are not empty are changed.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,6,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Binds the project to a repository: its web URL at a connected source-code host, for example
-	// "https://github.com/acme/web". Empty with the mask "repository_url" ends that.
+	// "https://github.com/acme/web". Empty with the mask "repository_url" removes the binding.
 	RepositoryUrl string `protobuf:"bytes,7,opt,name=repository_url,proto3" json:"repository_url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -880,7 +880,7 @@ type DeleteProjectTagsRequest struct {
 	DeploymentSlug string `protobuf:"bytes,1,opt,name=deployment_slug,json=deploymentSlug,proto3" json:"deployment_slug,omitempty"`
 	// Name of the project, slashes included.
 	ProjectName string `protobuf:"bytes,2,opt,name=project_name,json=projectName,proto3" json:"project_name,omitempty"`
-	// Tags to remove; unknown ones are passed over.
+	// Tags to remove; unknown tags are ignored.
 	Tags          []string `protobuf:"bytes,3,rep,name=tags,proto3" json:"tags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -990,9 +990,9 @@ type ToggleProjectManagedScanRequest struct {
 	DeploymentSlug string `protobuf:"bytes,1,opt,name=deployment_slug,json=deploymentSlug,proto3" json:"deployment_slug,omitempty"`
 	// Name of the project, slashes included.
 	ProjectName string `protobuf:"bytes,2,opt,name=project_name,json=projectName,proto3" json:"project_name,omitempty"`
-	// Scans of changes; absent leaves them as they are.
+	// Diff scans; absent leaves them unchanged.
 	DiffScan *DiffScan `protobuf:"bytes,3,opt,name=diff_scan,proto3" json:"diff_scan,omitempty"`
-	// Scans of everything; absent leaves them as they are.
+	// Full scans; absent leaves them unchanged.
 	FullScan      *FullScan `protobuf:"bytes,4,opt,name=full_scan,proto3" json:"full_scan,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

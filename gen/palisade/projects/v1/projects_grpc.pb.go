@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: palisade/projects/v1/projects.proto
 
-// Package palisade.projects.v1 holds projects: usually one repository each.
+// Package palisade.projects.v1 holds projects. A project usually is one repository.
 
 package projectsv1
 
@@ -36,7 +36,7 @@ const (
 //
 // Service group "projects". Project names contain slashes, which are part of the path.
 type ProjectsServiceClient interface {
-	// Lists the projects of a deployment by name; archived projects are left out.
+	// Lists the projects of a deployment by name, without archived projects.
 	ListProjects(ctx context.Context, in *ListProjectsRequest, opts ...grpc.CallOption) (*ListProjectsResponse, error)
 	// Returns one project.
 	GetProject(ctx context.Context, in *GetProjectRequest, opts ...grpc.CallOption) (*GetProjectResponse, error)
@@ -46,9 +46,9 @@ type ProjectsServiceClient interface {
 	DeleteProject(ctx context.Context, in *DeleteProjectRequest, opts ...grpc.CallOption) (*DeleteProjectResponse, error)
 	// Adds tags to a project; tags unknown to the deployment are created.
 	AddProjectTags(ctx context.Context, in *AddProjectTagsRequest, opts ...grpc.CallOption) (*AddProjectTagsResponse, error)
-	// Removes tags from this project only. Declared after DeleteProject so that its path wins over it.
+	// Removes tags from this project only. Declared after DeleteProject so that its path has precedence.
 	DeleteProjectTags(ctx context.Context, in *DeleteProjectTagsRequest, opts ...grpc.CallOption) (*DeleteProjectTagsResponse, error)
-	// Turns managed scans of a project on or off.
+	// Enables or disables managed scans of a project.
 	ToggleProjectManagedScan(ctx context.Context, in *ToggleProjectManagedScanRequest, opts ...grpc.CallOption) (*ToggleProjectManagedScanResponse, error)
 }
 
@@ -136,7 +136,7 @@ func (c *projectsServiceClient) ToggleProjectManagedScan(ctx context.Context, in
 //
 // Service group "projects". Project names contain slashes, which are part of the path.
 type ProjectsServiceServer interface {
-	// Lists the projects of a deployment by name; archived projects are left out.
+	// Lists the projects of a deployment by name, without archived projects.
 	ListProjects(context.Context, *ListProjectsRequest) (*ListProjectsResponse, error)
 	// Returns one project.
 	GetProject(context.Context, *GetProjectRequest) (*GetProjectResponse, error)
@@ -146,9 +146,9 @@ type ProjectsServiceServer interface {
 	DeleteProject(context.Context, *DeleteProjectRequest) (*DeleteProjectResponse, error)
 	// Adds tags to a project; tags unknown to the deployment are created.
 	AddProjectTags(context.Context, *AddProjectTagsRequest) (*AddProjectTagsResponse, error)
-	// Removes tags from this project only. Declared after DeleteProject so that its path wins over it.
+	// Removes tags from this project only. Declared after DeleteProject so that its path has precedence.
 	DeleteProjectTags(context.Context, *DeleteProjectTagsRequest) (*DeleteProjectTagsResponse, error)
-	// Turns managed scans of a project on or off.
+	// Enables or disables managed scans of a project.
 	ToggleProjectManagedScan(context.Context, *ToggleProjectManagedScanRequest) (*ToggleProjectManagedScanResponse, error)
 	mustEmbedUnimplementedProjectsServiceServer()
 }

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: palisade/reporting/v1/reports.proto
 
-// Package palisade.reporting.v1 holds reports: how findings, and what else a deployment watches, change over time.
+// Package palisade.reporting.v1 holds reports: how findings and install checks change over time.
 
 package reportingv1
 
@@ -28,15 +28,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// How long a bucket is. Buckets begin at midnight UTC.
+// Length of a bucket. Buckets start at midnight UTC.
 type TimeBucketSize int32
 
 const (
-	// By the length of the period: a day up to 45 days, a week up to 26 weeks, else a month.
+	// Depends on the period: a day up to 45 days, a week up to 26 weeks, else a month.
 	TimeBucketSize_TIME_BUCKET_SIZE_UNSPECIFIED TimeBucketSize = 0
 	// A day.
 	TimeBucketSize_TIME_BUCKET_SIZE_DAY TimeBucketSize = 1
-	// A week from Monday.
+	// A week, from Monday.
 	TimeBucketSize_TIME_BUCKET_SIZE_WEEK TimeBucketSize = 2
 	// A calendar month.
 	TimeBucketSize_TIME_BUCKET_SIZE_MONTH TimeBucketSize = 3
@@ -203,7 +203,7 @@ func (FindingSeverity) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_reporting_v1_reports_proto_rawDescGZIP(), []int{2}
 }
 
-// How sure a rule is.
+// Confidence of a rule.
 type FindingConfidence int32
 
 const (
@@ -266,15 +266,15 @@ type FindingReachability int32
 const (
 	// Not given.
 	FindingReachability_FINDING_REACHABILITY_UNSPECIFIED FindingReachability = 0
-	// It is.
+	// Used.
 	FindingReachability_FINDING_REACHABILITY_REACHABLE FindingReachability = 1
-	// Whenever the dependency is there.
+	// Used as soon as the dependency is installed.
 	FindingReachability_FINDING_REACHABILITY_ALWAYS_REACHABLE FindingReachability = 2
 	// Under a condition.
 	FindingReachability_FINDING_REACHABILITY_CONDITIONALLY_REACHABLE FindingReachability = 3
-	// Unknown, which findings of other products are too.
+	// Unknown. Findings of other products have this value too.
 	FindingReachability_FINDING_REACHABILITY_NO_REACHABILITY_ANALYSIS FindingReachability = 4
-	// It is not.
+	// Not used.
 	FindingReachability_FINDING_REACHABILITY_UNREACHABLE FindingReachability = 5
 )
 
@@ -325,19 +325,19 @@ func (FindingReachability) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_reporting_v1_reports_proto_rawDescGZIP(), []int{4}
 }
 
-// Whether a secret works.
+// Whether a secret is valid.
 type FindingValidity int32
 
 const (
 	// Not given.
 	FindingValidity_FINDING_VALIDITY_UNSPECIFIED FindingValidity = 0
-	// It does.
+	// Valid.
 	FindingValidity_FINDING_VALIDITY_VALID FindingValidity = 1
-	// It does not.
+	// Not valid.
 	FindingValidity_FINDING_VALIDITY_INVALID FindingValidity = 2
-	// Asking failed.
+	// The validation failed.
 	FindingValidity_FINDING_VALIDITY_ERROR FindingValidity = 3
-	// Nobody asked, which is so for findings of other products too.
+	// Not validated. Findings of other products have this value too.
 	FindingValidity_FINDING_VALIDITY_NO_VALIDATOR FindingValidity = 4
 )
 
@@ -386,7 +386,7 @@ func (FindingValidity) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_reporting_v1_reports_proto_rawDescGZIP(), []int{5}
 }
 
-// What autotriage said.
+// Verdict of autotriage.
 type Verdict int32
 
 const (
@@ -396,7 +396,7 @@ const (
 	Verdict_VERDICT_TRUE_POSITIVE Verdict = 1
 	// False positive.
 	Verdict_VERDICT_FALSE_POSITIVE Verdict = 2
-	// Nothing.
+	// No verdict.
 	Verdict_VERDICT_NO_VERDICT Verdict = 3
 )
 
@@ -451,9 +451,9 @@ const (
 	DeploymentStatus_DEPLOYMENT_STATUS_UNSPECIFIED DeploymentStatus = 0
 	// Unknown.
 	DeploymentStatus_DEPLOYMENT_STATUS_UNKNOWN DeploymentStatus = 1
-	// It is.
+	// Deployed.
 	DeploymentStatus_DEPLOYMENT_STATUS_DEPLOYED DeploymentStatus = 2
-	// It is not.
+	// Not deployed.
 	DeploymentStatus_DEPLOYMENT_STATUS_NOT_DEPLOYED DeploymentStatus = 3
 )
 
@@ -500,7 +500,7 @@ func (DeploymentStatus) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_reporting_v1_reports_proto_rawDescGZIP(), []int{7}
 }
 
-// Whether the internet reaches deployed code. Unknown for all findings.
+// Whether deployed code is exposed to the internet. Unknown for all findings.
 type PublicExposure int32
 
 const (
@@ -508,9 +508,9 @@ const (
 	PublicExposure_PUBLIC_EXPOSURE_UNSPECIFIED PublicExposure = 0
 	// Unknown.
 	PublicExposure_PUBLIC_EXPOSURE_UNKNOWN PublicExposure = 1
-	// It does.
+	// Exposed.
 	PublicExposure_PUBLIC_EXPOSURE_PUBLIC PublicExposure = 2
-	// It does not.
+	// Not exposed.
 	PublicExposure_PUBLIC_EXPOSURE_NOT_PUBLIC PublicExposure = 3
 )
 
@@ -557,27 +557,27 @@ func (PublicExposure) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_reporting_v1_reports_proto_rawDescGZIP(), []int{8}
 }
 
-// Which number of a report. Where one belongs to a bucket and bucket_start is absent, the whole period is meant.
+// A number in a report. If it belongs to a bucket and bucket_start is absent, it applies to the whole period.
 type ReportType int32
 
 const (
 	// Refused.
 	ReportType_REPORT_TYPE_UNSPECIFIED ReportType = 0
-	// What came into the backlog in the period (totalNew).
+	// Entered the backlog in the period (totalNew).
 	ReportType_REPORT_TYPE_TOTAL_OPEN ReportType = 1
-	// What left it fixed.
+	// Left the backlog as fixed.
 	ReportType_REPORT_TYPE_TOTAL_FIXED ReportType = 2
-	// What left it ignored.
+	// Left the backlog as ignored.
 	ReportType_REPORT_TYPE_TOTAL_IGNORED ReportType = 3
-	// What left it provisionally ignored.
+	// Left the backlog as provisionally ignored.
 	ReportType_REPORT_TYPE_TOTAL_PROVISIONALLY_IGNORED ReportType = 4
-	// What was open at the end of the bucket.
+	// Open at the end of the bucket.
 	ReportType_REPORT_TYPE_OPEN_BACKLOG ReportType = 5
-	// What came into the backlog or left it in the bucket, or only as finding_state says.
+	// Entered or left the backlog in the bucket; finding_state selects one of these.
 	ReportType_REPORT_TYPE_BACKLOG_ACTIVITY ReportType = 6
-	// What was open at the end of the period.
+	// Open at the end of the period.
 	ReportType_REPORT_TYPE_PROJECT ReportType = 7
-	// What appeared away from the primary branch in the bucket, or only as guardrails_state says.
+	// Appeared outside the primary branch in the bucket; guardrails_state selects some of these.
 	ReportType_REPORT_TYPE_GUARDRAILS_ACTIVITY ReportType = 8
 )
 
@@ -634,13 +634,13 @@ func (ReportType) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_reporting_v1_reports_proto_rawDescGZIP(), []int{9}
 }
 
-// The state of a finding, with the place where it was decided. Decisions are told apart by place as the finding is now.
+// State of a finding, with the place of the decision. The place is taken from the finding's current state.
 type AggregateIssueState int32
 
 const (
 	// Not given.
 	AggregateIssueState_AGGREGATE_ISSUE_STATE_UNSPECIFIED AggregateIssueState = 0
-	// Open. Of BACKLOG_ACTIVITY: came into the backlog.
+	// Open. For BACKLOG_ACTIVITY: entered the backlog.
 	AggregateIssueState_AGGREGATE_ISSUE_STATE_OPEN AggregateIssueState = 1
 	// Fixed.
 	AggregateIssueState_AGGREGATE_ISSUE_STATE_FIXED AggregateIssueState = 2
@@ -648,7 +648,7 @@ const (
 	AggregateIssueState_AGGREGATE_ISSUE_STATE_REMOVED AggregateIssueState = 3
 	// Ignored by a person or automation.
 	AggregateIssueState_AGGREGATE_ISSUE_STATE_IGNORED_APP AggregateIssueState = 4
-	// Suppressed in the code itself.
+	// Suppressed in the code.
 	AggregateIssueState_AGGREGATE_ISSUE_STATE_IGNORED_CODE AggregateIssueState = 5
 	// Any.
 	AggregateIssueState_AGGREGATE_ISSUE_STATE_UNKNOWN AggregateIssueState = 6
@@ -718,7 +718,7 @@ func (AggregateIssueState) EnumDescriptor() ([]byte, []int) {
 // A time from since (inclusive) to until (exclusive).
 type TimePeriod struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Begin. In a request: 30 days before until when absent.
+	// Start. In a request: 30 days before until when absent.
 	Since *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
 	// End. In a request: now when absent.
 	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
@@ -770,8 +770,8 @@ func (x *TimePeriod) GetUntil() *timestamppb.Timestamp {
 	return nil
 }
 
-// Which findings a report counts. Fields that are empty choose all; words of one field are alternatives; all fields must
-// match. UNSPECIFIED in a list chooses nothing more.
+// Which findings a report counts. All fields must match; an empty field matches everything; the values of one field are
+// alternatives. UNSPECIFIED in a list adds nothing.
 type ReportFilters struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The period: the last 30 days when absent.
@@ -782,7 +782,7 @@ type ReportFilters struct {
 	FindingTypes []FindingType `protobuf:"varint,3,rep,packed,name=finding_types,json=findingTypes,proto3,enum=palisade.reporting.v1.FindingType" json:"finding_types,omitempty"`
 	// Severities.
 	FindingSeverities []FindingSeverity `protobuf:"varint,4,rep,packed,name=finding_severities,json=findingSeverities,proto3,enum=palisade.reporting.v1.FindingSeverity" json:"finding_severities,omitempty"`
-	// Names of projects, case-sensitive; project_ids are preferred. Both together choose projects that either names.
+	// Names of projects, case-sensitive; prefer project_ids. With both, the union is selected.
 	Projects []string `protobuf:"bytes,5,rep,name=projects,proto3" json:"projects,omitempty"`
 	// Names of tags of projects.
 	Tags []string `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty"`
@@ -1007,8 +1007,8 @@ func (x *GetMedianOpenAgeByProductReportRequest) GetFilters() *ReportFilters {
 	return nil
 }
 
-// Response of GetMedianOpenAgeByProductReport.
-// The median is in whole days (of 24 hours), rounded down; 0 when nothing is open.
+// Response of GetMedianOpenAgeByProductReport. The median is in whole days (of 24 hours), rounded down; 0 without open
+// findings.
 type GetMedianOpenAgeByProductReportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Oldest first.
@@ -1109,8 +1109,8 @@ func (x *GetMedianOpenAgeBySeverityReportRequest) GetFilters() *ReportFilters {
 	return nil
 }
 
-// Response of GetMedianOpenAgeBySeverityReport.
-// The median is in whole days (of 24 hours), rounded down; 0 when nothing is open.
+// Response of GetMedianOpenAgeBySeverityReport. The median is in whole days (of 24 hours), rounded down; 0 without open
+// findings.
 type GetMedianOpenAgeBySeverityReportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Oldest first.
@@ -1519,19 +1519,19 @@ type GetFindingsActivityReportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Oldest first.
 	Buckets []*GetFindingsActivityReportResponse_Bucket `protobuf:"bytes,1,rep,name=buckets,proto3" json:"buckets,omitempty"`
-	// Came into the backlog. Of the whole period.
+	// Entered the backlog, in the whole period.
 	TotalNew int32 `protobuf:"varint,2,opt,name=total_new,json=totalNew,proto3" json:"total_new,omitempty"`
-	// Left it fixed. Of the whole period.
+	// Left the backlog as fixed, in the whole period.
 	TotalFixed int32 `protobuf:"varint,3,opt,name=total_fixed,json=totalFixed,proto3" json:"total_fixed,omitempty"`
-	// Left it ignored. Of the whole period.
+	// Left the backlog as ignored, in the whole period.
 	TotalIgnored int32 `protobuf:"varint,4,opt,name=total_ignored,json=totalIgnored,proto3" json:"total_ignored,omitempty"`
-	// Change of the backlog. Of the whole period.
+	// Net change of the backlog, in the whole period.
 	TotalNetNew int32 `protobuf:"varint,5,opt,name=total_net_new,json=totalNetNew,proto3" json:"total_net_new,omitempty"`
-	// Left it provisionally ignored. Of the whole period.
+	// Left the backlog as provisionally ignored, in the whole period.
 	TotalProvisionallyIgnored int32 `protobuf:"varint,6,opt,name=total_provisionally_ignored,json=totalProvisionallyIgnored,proto3" json:"total_provisionally_ignored,omitempty"`
 	// The whole period.
 	ThisPeriod *GetFindingsActivityReportResponse_SummaryTotals `protobuf:"bytes,7,opt,name=this_period,json=thisPeriod,proto3" json:"this_period,omitempty"`
-	// The period of the same length before it.
+	// The previous period of the same length.
 	PreviousPeriod *GetFindingsActivityReportResponse_SummaryTotals `protobuf:"bytes,8,opt,name=previous_period,json=previousPeriod,proto3" json:"previous_period,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1885,11 +1885,13 @@ type GetFindingsFunnelReportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Open findings.
 	AllFindings int32 `protobuf:"varint,1,opt,name=all_findings,json=allFindings,proto3" json:"all_findings,omitempty"`
-	// Those that nothing speaks against: dependencies not known to be unreachable, secrets not known to be invalid, no verdict of a false positive.
+	// Open findings without evidence against them: no dependency known to be unreachable, no secret known to be invalid,
+	// no verdict false positive.
 	PossiblyExploitable int32 `protobuf:"varint,2,opt,name=possibly_exploitable,json=possiblyExploitable,proto3" json:"possibly_exploitable,omitempty"`
-	// Those of these that are known to be reached from the internet. Nothing tells so far: 0.
+	// Possibly exploitable findings known to be exposed to the internet. Always 0: exposure is not known yet.
 	InternetExposed int32 `protobuf:"varint,3,opt,name=internet_exposed,json=internetExposed,proto3" json:"internet_exposed,omitempty"`
-	// Those possibly exploitable that are high or critical and that something speaks for: reachable dependencies, valid secrets, true positives.
+	// Possibly exploitable findings of severity high or critical with evidence for them: reachable dependencies, valid
+	// secrets, true positives.
 	PriorityFindings int32 `protobuf:"varint,4,opt,name=priority_findings,json=priorityFindings,proto3" json:"priority_findings,omitempty"`
 	// By product: code, sca, secrets.
 	ByProduct     map[string]*GetFindingsFunnelReportResponse_FunnelStats `protobuf:"bytes,5,rep,name=by_product,json=byProduct,proto3" json:"by_product,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -2024,7 +2026,7 @@ type GetGuardrailsActivityReportResponse struct {
 	Buckets []*GetGuardrailsActivityReportResponse_Bucket `protobuf:"bytes,1,rep,name=buckets,proto3" json:"buckets,omitempty"`
 	// Sum of fixed.
 	TotalFixed int32 `protobuf:"varint,2,opt,name=total_fixed,json=totalFixed,proto3" json:"total_fixed,omitempty"`
-	// All that appeared in the period, shown or not.
+	// All findings that appeared in the period, shown or not.
 	TotalOpened   int32 `protobuf:"varint,3,opt,name=total_opened,json=totalOpened,proto3" json:"total_opened,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2141,9 +2143,9 @@ type GetGuardrailsAdoptionReportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Oldest first.
 	Buckets []*GetGuardrailsAdoptionReportResponse_Bucket `protobuf:"bytes,1,rep,name=buckets,proto3" json:"buckets,omitempty"`
-	// Sum of those shown.
+	// Sum of shown_to_developer_count.
 	TotalShownToDeveloper int32 `protobuf:"varint,2,opt,name=total_shown_to_developer,json=totalShownToDeveloper,proto3" json:"total_shown_to_developer,omitempty"`
-	// All that appeared in the period, shown or not.
+	// All findings that appeared in the period, shown or not.
 	TotalOpened   int32 `protobuf:"varint,3,opt,name=total_opened,json=totalOpened,proto3" json:"total_opened,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2205,20 +2207,21 @@ type GetReportFindingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Numeric id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Which number.
+	// The number.
 	ReportType ReportType `protobuf:"varint,2,opt,name=report_type,json=reportType,proto3,enum=palisade.reporting.v1.ReportType" json:"report_type,omitempty"`
 	// The filters of the report.
 	Filters *ReportFilters `protobuf:"bytes,3,opt,name=filters,proto3" json:"filters,omitempty"`
-	// Where the page begins: the cursor of the page before; empty for the first.
+	// Cursor of the previous page; empty for the first page.
 	Cursor string `protobuf:"bytes,4,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	// Findings on a page; 100 when absent or 0.
+	// Page size; 100 when absent or 0.
 	Limit int32 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
-	// Begin of the bucket, as the report gives it.
+	// Start of the bucket, as in the report.
 	BucketStart *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=bucket_start,json=bucketStart,proto3" json:"bucket_start,omitempty"`
-	// Only findings of this state at the end of the bucket (OPEN_BACKLOG, PROJECT), that went there (BACKLOG_ACTIVITY), or
-	// that were ignored in this place (TOTAL_IGNORED). Other reports pass it over.
+	// Only findings that have this state at the end of the bucket (OPEN_BACKLOG, PROJECT), that changed to it
+	// (BACKLOG_ACTIVITY), or that were ignored in this place (TOTAL_IGNORED). Other reports ignore it.
 	FindingState AggregateIssueState `protobuf:"varint,7,opt,name=finding_state,json=findingState,proto3,enum=palisade.reporting.v1.AggregateIssueState" json:"finding_state,omitempty"`
-	// For GUARDRAILS_ACTIVITY: a field of its buckets (silenced, open, fixed, ignored, provisionallyIgnored); empty for all.
+	// For GUARDRAILS_ACTIVITY: the name of a field of its buckets (silenced, open, fixed, ignored, provisionallyIgnored);
+	// empty for all.
 	GuardrailsState string `protobuf:"bytes,8,opt,name=guardrails_state,json=guardrailsState,proto3" json:"guardrails_state,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -2313,17 +2316,17 @@ func (x *GetReportFindingsRequest) GetGuardrailsState() string {
 // Response of GetReportFindings.
 type GetReportFindingsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As they are now, newest first.
+	// The findings in their current state, newest first.
 	Findings []*v1.Issue `protobuf:"bytes,1,rep,name=findings,proto3" json:"findings,omitempty"`
-	// Cursor of the next page; empty on the last one.
+	// Cursor of the next page; empty after the last page.
 	Cursor string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	// Findings on all pages. One that came and left several times counts once.
+	// Number of findings on all pages. A finding that entered and left several times counts once.
 	Total int32 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
-	// Those of code.
+	// Number of code findings.
 	TotalCode int32 `protobuf:"varint,4,opt,name=total_code,json=totalCode,proto3" json:"total_code,omitempty"`
-	// Those of the supply chain.
+	// Number of supply-chain findings.
 	TotalSca int32 `protobuf:"varint,5,opt,name=total_sca,json=totalSca,proto3" json:"total_sca,omitempty"`
-	// Those of secrets.
+	// Number of secrets.
 	TotalSecrets  int32 `protobuf:"varint,6,opt,name=total_secrets,json=totalSecrets,proto3" json:"total_secrets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2634,7 +2637,7 @@ type GetBacklogByRuleReportResponse_Bucket struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The bucket.
 	TimePeriod *TimePeriod `protobuf:"bytes,1,opt,name=time_period,json=timePeriod,proto3" json:"time_period,omitempty"`
-	// Open findings by name of the rule; rules without any are left out.
+	// Open findings by name of the rule; rules without open findings are left out.
 	Open          map[string]int32 `protobuf:"bytes,2,rep,name=open,proto3" json:"open,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2766,18 +2769,18 @@ func (x *GetBacklogBySeverityReportResponse_Bucket) GetCritical() int32 {
 	return 0
 }
 
-// Sums of a period.
+// Totals of a period.
 type GetFindingsActivityReportResponse_SummaryTotals struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Came into the backlog.
+	// Entered the backlog.
 	TotalNew int32 `protobuf:"varint,1,opt,name=total_new,json=totalNew,proto3" json:"total_new,omitempty"`
-	// Left it fixed.
+	// Left the backlog as fixed.
 	TotalFixed int32 `protobuf:"varint,2,opt,name=total_fixed,json=totalFixed,proto3" json:"total_fixed,omitempty"`
-	// Left it ignored.
+	// Left the backlog as ignored.
 	TotalIgnored int32 `protobuf:"varint,3,opt,name=total_ignored,json=totalIgnored,proto3" json:"total_ignored,omitempty"`
-	// Change of the backlog.
+	// Net change of the backlog.
 	TotalNetNew int32 `protobuf:"varint,4,opt,name=total_net_new,json=totalNetNew,proto3" json:"total_net_new,omitempty"`
-	// Left it provisionally ignored.
+	// Left the backlog as provisionally ignored.
 	TotalProvisionallyIgnored int32 `protobuf:"varint,5,opt,name=total_provisionally_ignored,json=totalProvisionallyIgnored,proto3" json:"total_provisionally_ignored,omitempty"`
 	unknownFields             protoimpl.UnknownFields
 	sizeCache                 protoimpl.SizeCache
@@ -2853,17 +2856,17 @@ type GetFindingsActivityReportResponse_Bucket struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The bucket.
 	TimePeriod *TimePeriod `protobuf:"bytes,1,opt,name=time_period,json=timePeriod,proto3" json:"time_period,omitempty"`
-	// Came into the backlog: found, found again, or opened again by a person.
+	// Entered the backlog: new, found again, or reopened by a person.
 	Opened int32 `protobuf:"varint,2,opt,name=opened,proto3" json:"opened,omitempty"`
-	// Left it ignored.
+	// Left the backlog as ignored.
 	Ignored int32 `protobuf:"varint,3,opt,name=ignored,proto3" json:"ignored,omitempty"`
-	// Left it fixed.
+	// Left the backlog as fixed.
 	Fixed int32 `protobuf:"varint,4,opt,name=fixed,proto3" json:"fixed,omitempty"`
-	// Left it because rule, file or ref are gone.
+	// Left the backlog because the rule, file or ref is gone.
 	Removed int32 `protobuf:"varint,5,opt,name=removed,proto3" json:"removed,omitempty"`
-	// Left it provisionally ignored.
+	// Left the backlog as provisionally ignored.
 	ProvisionallyIgnored int32 `protobuf:"varint,6,opt,name=provisionally_ignored,json=provisionallyIgnored,proto3" json:"provisionally_ignored,omitempty"`
-	// What came minus what left.
+	// Entered minus left.
 	Net           int32 `protobuf:"varint,7,opt,name=net,proto3" json:"net,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3085,16 +3088,18 @@ func (x *GetFindingsByProjectAndSeverityReportResponse_ProjectStats) GetCritical
 	return 0
 }
 
-// Of a product.
+// Counts of one product.
 type GetFindingsFunnelReportResponse_FunnelStats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Open findings.
 	AllFindings int32 `protobuf:"varint,1,opt,name=all_findings,json=allFindings,proto3" json:"all_findings,omitempty"`
-	// Those that nothing speaks against: dependencies not known to be unreachable, secrets not known to be invalid, no verdict of a false positive.
+	// Open findings without evidence against them: no dependency known to be unreachable, no secret known to be
+	// invalid, no verdict false positive.
 	PossiblyExploitable int32 `protobuf:"varint,2,opt,name=possibly_exploitable,json=possiblyExploitable,proto3" json:"possibly_exploitable,omitempty"`
-	// Those of these that are known to be reached from the internet. Nothing tells so far: 0.
+	// Possibly exploitable findings known to be exposed to the internet. Always 0: exposure is not known yet.
 	InternetExposed int32 `protobuf:"varint,3,opt,name=internet_exposed,json=internetExposed,proto3" json:"internet_exposed,omitempty"`
-	// Those possibly exploitable that are high or critical and that something speaks for: reachable dependencies, valid secrets, true positives.
+	// Possibly exploitable findings of severity high or critical with evidence for them: reachable dependencies, valid
+	// secrets, true positives.
 	PriorityFindings int32 `protobuf:"varint,4,opt,name=priority_findings,json=priorityFindings,proto3" json:"priority_findings,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -3163,15 +3168,15 @@ type GetGuardrailsActivityReportResponse_Bucket struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The bucket.
 	TimePeriod *TimePeriod `protobuf:"bytes,1,opt,name=time_period,json=timePeriod,proto3" json:"time_period,omitempty"`
-	// Not shown to developers: no policy, or one that only monitors.
+	// Not shown to developers: no policy covers them, or only a monitoring one.
 	Silenced int32 `protobuf:"varint,2,opt,name=silenced,proto3" json:"silenced,omitempty"`
 	// Shown, and open at the end of the bucket.
 	Open int32 `protobuf:"varint,3,opt,name=open,proto3" json:"open,omitempty"`
-	// Shown, and fixed by then.
+	// Shown, and fixed by the end of the bucket.
 	Fixed int32 `protobuf:"varint,4,opt,name=fixed,proto3" json:"fixed,omitempty"`
-	// Shown, and ignored by then.
+	// Shown, and ignored by the end of the bucket.
 	Ignored int32 `protobuf:"varint,5,opt,name=ignored,proto3" json:"ignored,omitempty"`
-	// Shown, and provisionally ignored by then.
+	// Shown, and provisionally ignored by the end of the bucket.
 	ProvisionallyIgnored int32 `protobuf:"varint,6,opt,name=provisionally_ignored,json=provisionallyIgnored,proto3" json:"provisionally_ignored,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
@@ -3254,9 +3259,9 @@ type GetGuardrailsAdoptionReportResponse_Bucket struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The bucket.
 	TimePeriod *TimePeriod `protobuf:"bytes,1,opt,name=time_period,json=timePeriod,proto3" json:"time_period,omitempty"`
-	// Those that a policy showed to developers (as a comment, or by blocking).
+	// Findings that a policy showed to developers (as a comment, or by blocking).
 	ShownToDeveloperCount int32 `protobuf:"varint,2,opt,name=shown_to_developer_count,json=shownToDeveloperCount,proto3" json:"shown_to_developer_count,omitempty"`
-	// All that appeared in the bucket.
+	// All findings that appeared in the bucket.
 	TotalCount    int32 `protobuf:"varint,3,opt,name=total_count,json=totalCount,proto3" json:"total_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

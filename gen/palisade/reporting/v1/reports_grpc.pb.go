@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: palisade/reporting/v1/reports.proto
 
-// Package palisade.reporting.v1 holds reports: how findings, and what else a deployment watches, change over time.
+// Package palisade.reporting.v1 holds reports: how findings and install checks change over time.
 
 package reportingv1
 
@@ -39,10 +39,11 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "reporting". All values are computed from the history of the findings: what a report says about a past
-// bucket does not change when findings change today. A finding is open while its status is open, reviewing or fixing.
-// A project with a primary branch counts that branch alone, one without counts all refs, and an archived one nothing; the
-// guardrails reports look at the other refs instead. Callers who are limited to teams get the numbers of their projects.
+// Service group "reporting". All values are computed from the history of the findings: a past bucket does not change
+// when findings change today. A finding is open while its status is open, reviewing or fixing. For a project with a
+// primary branch only that branch counts, for a project without one all refs count, and an archived project does not
+// count. The guardrails reports count the refs other than the primary branch. Callers who are limited to teams get the
+// numbers of their projects.
 type ReportsServiceClient interface {
 	// Median age of open findings at the end of each bucket, by product.
 	GetMedianOpenAgeByProductReport(ctx context.Context, in *GetMedianOpenAgeByProductReportRequest, opts ...grpc.CallOption) (*GetMedianOpenAgeByProductReportResponse, error)
@@ -54,19 +55,21 @@ type ReportsServiceClient interface {
 	GetBacklogByRuleReport(ctx context.Context, in *GetBacklogByRuleReportRequest, opts ...grpc.CallOption) (*GetBacklogByRuleReportResponse, error)
 	// Open findings at the end of each bucket, by severity.
 	GetBacklogBySeverityReport(ctx context.Context, in *GetBacklogBySeverityReportRequest, opts ...grpc.CallOption) (*GetBacklogBySeverityReportResponse, error)
-	// What came into the backlog and what left it in each bucket.
+	// Findings that entered and left the backlog, by bucket.
 	GetFindingsActivityReport(ctx context.Context, in *GetFindingsActivityReportRequest, opts ...grpc.CallOption) (*GetFindingsActivityReportResponse, error)
 	// Open findings at the end of the period, by project and product.
 	GetFindingsByProjectAndProductReport(ctx context.Context, in *GetFindingsByProjectAndProductReportRequest, opts ...grpc.CallOption) (*GetFindingsByProjectAndProductReportResponse, error)
 	// Open findings at the end of the period, by project and severity.
 	GetFindingsByProjectAndSeverityReport(ctx context.Context, in *GetFindingsByProjectAndSeverityReportRequest, opts ...grpc.CallOption) (*GetFindingsByProjectAndSeverityReportResponse, error)
-	// How many of the findings open at the end of the period are left when less urgent ones are taken away.
+	// Findings open at the end of the period, and how many remain after removing less urgent ones.
 	GetFindingsFunnelReport(ctx context.Context, in *GetFindingsFunnelReportRequest, opts ...grpc.CallOption) (*GetFindingsFunnelReportResponse, error)
-	// What became of findings that appeared away from the primary branch (in pull requests), by bucket in which they appeared.
+	// Outcome of findings that first appeared outside the primary branch (in pull requests), by the bucket they appeared
+	// in.
 	GetGuardrailsActivityReport(ctx context.Context, in *GetGuardrailsActivityReportRequest, opts ...grpc.CallOption) (*GetGuardrailsActivityReportResponse, error)
-	// How many of the findings that appeared away from the primary branch developers were shown, by bucket in which they appeared.
+	// Findings that first appeared outside the primary branch, and how many of them were shown to developers, by the
+	// bucket they appeared in.
 	GetGuardrailsAdoptionReport(ctx context.Context, in *GetGuardrailsAdoptionReportRequest, opts ...grpc.CallOption) (*GetGuardrailsAdoptionReportResponse, error)
-	// Lists the findings behind a number of a report, newest first.
+	// Lists the findings behind a number in a report, newest first.
 	GetReportFindings(ctx context.Context, in *GetReportFindingsRequest, opts ...grpc.CallOption) (*GetReportFindingsResponse, error)
 }
 
@@ -202,10 +205,11 @@ func (c *reportsServiceClient) GetReportFindings(ctx context.Context, in *GetRep
 // All implementations must embed UnimplementedReportsServiceServer
 // for forward compatibility.
 //
-// Service group "reporting". All values are computed from the history of the findings: what a report says about a past
-// bucket does not change when findings change today. A finding is open while its status is open, reviewing or fixing.
-// A project with a primary branch counts that branch alone, one without counts all refs, and an archived one nothing; the
-// guardrails reports look at the other refs instead. Callers who are limited to teams get the numbers of their projects.
+// Service group "reporting". All values are computed from the history of the findings: a past bucket does not change
+// when findings change today. A finding is open while its status is open, reviewing or fixing. For a project with a
+// primary branch only that branch counts, for a project without one all refs count, and an archived project does not
+// count. The guardrails reports count the refs other than the primary branch. Callers who are limited to teams get the
+// numbers of their projects.
 type ReportsServiceServer interface {
 	// Median age of open findings at the end of each bucket, by product.
 	GetMedianOpenAgeByProductReport(context.Context, *GetMedianOpenAgeByProductReportRequest) (*GetMedianOpenAgeByProductReportResponse, error)
@@ -217,19 +221,21 @@ type ReportsServiceServer interface {
 	GetBacklogByRuleReport(context.Context, *GetBacklogByRuleReportRequest) (*GetBacklogByRuleReportResponse, error)
 	// Open findings at the end of each bucket, by severity.
 	GetBacklogBySeverityReport(context.Context, *GetBacklogBySeverityReportRequest) (*GetBacklogBySeverityReportResponse, error)
-	// What came into the backlog and what left it in each bucket.
+	// Findings that entered and left the backlog, by bucket.
 	GetFindingsActivityReport(context.Context, *GetFindingsActivityReportRequest) (*GetFindingsActivityReportResponse, error)
 	// Open findings at the end of the period, by project and product.
 	GetFindingsByProjectAndProductReport(context.Context, *GetFindingsByProjectAndProductReportRequest) (*GetFindingsByProjectAndProductReportResponse, error)
 	// Open findings at the end of the period, by project and severity.
 	GetFindingsByProjectAndSeverityReport(context.Context, *GetFindingsByProjectAndSeverityReportRequest) (*GetFindingsByProjectAndSeverityReportResponse, error)
-	// How many of the findings open at the end of the period are left when less urgent ones are taken away.
+	// Findings open at the end of the period, and how many remain after removing less urgent ones.
 	GetFindingsFunnelReport(context.Context, *GetFindingsFunnelReportRequest) (*GetFindingsFunnelReportResponse, error)
-	// What became of findings that appeared away from the primary branch (in pull requests), by bucket in which they appeared.
+	// Outcome of findings that first appeared outside the primary branch (in pull requests), by the bucket they appeared
+	// in.
 	GetGuardrailsActivityReport(context.Context, *GetGuardrailsActivityReportRequest) (*GetGuardrailsActivityReportResponse, error)
-	// How many of the findings that appeared away from the primary branch developers were shown, by bucket in which they appeared.
+	// Findings that first appeared outside the primary branch, and how many of them were shown to developers, by the
+	// bucket they appeared in.
 	GetGuardrailsAdoptionReport(context.Context, *GetGuardrailsAdoptionReportRequest) (*GetGuardrailsAdoptionReportResponse, error)
-	// Lists the findings behind a number of a report, newest first.
+	// Lists the findings behind a number in a report, newest first.
 	GetReportFindings(context.Context, *GetReportFindingsRequest) (*GetReportFindingsResponse, error)
 	mustEmbedUnimplementedReportsServiceServer()
 }

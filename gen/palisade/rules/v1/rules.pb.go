@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: palisade/rules/v1/rules.proto
 
-// Package palisade.rules.v1 holds the rules that a deployment hands to its scanners.
+// Package palisade.rules.v1 holds the rules of a deployment, which its scanners run.
 
 package rulesv1
 
@@ -31,13 +31,13 @@ const (
 type RuleMode int32
 
 const (
-	// Never shown; on input: not given.
+	// Never returned; in requests: not set.
 	RuleMode_RULE_MODE_UNSPECIFIED RuleMode = 0
 	// They are listed.
 	RuleMode_RULE_MODE_MONITOR RuleMode = 1
-	// They are listed, and told to the authors of pull requests.
+	// They are listed, and shown to the authors of pull requests.
 	RuleMode_RULE_MODE_COMMENT RuleMode = 2
-	// They fail the scan as well.
+	// They also fail the scan.
 	RuleMode_RULE_MODE_BLOCK RuleMode = 3
 	// There are none: scanners do not get the rule.
 	RuleMode_RULE_MODE_OFF RuleMode = 4
@@ -88,17 +88,17 @@ func (RuleMode) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{0}
 }
 
-// Where a rule came from.
+// Origin of a rule.
 type RuleOrigin int32
 
 const (
-	// Never shown; on input: not given.
+	// Never returned; in requests: not set.
 	RuleOrigin_RULE_ORIGIN_UNSPECIFIED RuleOrigin = 0
-	// It came with the product.
+	// Starter rule of the product.
 	RuleOrigin_RULE_ORIGIN_STARTER RuleOrigin = 1
-	// It was imported.
+	// Imported.
 	RuleOrigin_RULE_ORIGIN_IMPORT RuleOrigin = 2
-	// A scanner's command published it.
+	// Published by a scanner's command.
 	RuleOrigin_RULE_ORIGIN_PUBLISH RuleOrigin = 3
 )
 
@@ -145,11 +145,11 @@ func (RuleOrigin) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{1}
 }
 
-// What a rule looks at.
+// What a rule analyzes.
 type RuleProduct int32
 
 const (
-	// Never shown; on input: not given.
+	// Never returned; in requests: not set.
 	RuleProduct_RULE_PRODUCT_UNSPECIFIED RuleProduct = 0
 	// Code.
 	RuleProduct_RULE_PRODUCT_SAST RuleProduct = 1
@@ -202,15 +202,15 @@ func (RuleProduct) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{2}
 }
 
-// Who gets a rule.
+// Which scans get a rule.
 type RuleVisibility int32
 
 const (
-	// Never shown.
+	// Never returned.
 	RuleVisibility_RULE_VISIBILITY_UNSPECIFIED RuleVisibility = 0
 	// Every scan of the deployment.
 	RuleVisibility_RULE_VISIBILITY_ORG_PRIVATE RuleVisibility = 1
-	// Only who asks for it by name.
+	// Only scans that name it.
 	RuleVisibility_RULE_VISIBILITY_UNLISTED RuleVisibility = 2
 )
 
@@ -255,17 +255,17 @@ func (RuleVisibility) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{3}
 }
 
-// What an import did with a rule.
+// Effect of an import on a rule.
 type RuleImportOutcome int32
 
 const (
-	// Never shown.
+	// Never returned.
 	RuleImportOutcome_RULE_IMPORT_OUTCOME_UNSPECIFIED RuleImportOutcome = 0
-	// It is new.
+	// The rule is new.
 	RuleImportOutcome_RULE_IMPORT_OUTCOME_CREATED RuleImportOutcome = 1
-	// It has a new version.
+	// The rule has a new version.
 	RuleImportOutcome_RULE_IMPORT_OUTCOME_UPDATED RuleImportOutcome = 2
-	// It was stored already.
+	// The rule is unchanged.
 	RuleImportOutcome_RULE_IMPORT_OUTCOME_UNCHANGED RuleImportOutcome = 3
 )
 
@@ -312,15 +312,15 @@ func (RuleImportOutcome) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{4}
 }
 
-// Who said that a rule has another name.
+// Origin of an alias.
 type RuleAliasSource int32
 
 const (
-	// Never shown.
+	// Never returned.
 	RuleAliasSource_RULE_ALIAS_SOURCE_UNSPECIFIED RuleAliasSource = 0
 	// An administrator.
 	RuleAliasSource_RULE_ALIAS_SOURCE_USER RuleAliasSource = 1
-	// The tool, in a report.
+	// A tool, in a report.
 	RuleAliasSource_RULE_ALIAS_SOURCE_REPORT RuleAliasSource = 2
 )
 
@@ -372,9 +372,9 @@ type Rule struct {
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Its id in the document.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Where it came from.
+	// Origin of the rule.
 	Origin RuleOrigin `protobuf:"varint,3,opt,name=origin,proto3,enum=palisade.rules.v1.RuleOrigin" json:"origin,omitempty"`
-	// What it looks at.
+	// What it analyzes.
 	Product RuleProduct `protobuf:"varint,4,opt,name=product,proto3,enum=palisade.rules.v1.RuleProduct" json:"product,omitempty"`
 	// ERROR, WARNING, INFO, CRITICAL, HIGH, MEDIUM, LOW, EXPERIMENT or INVENTORY, as in the document.
 	Severity string `protobuf:"bytes,5,opt,name=severity,proto3" json:"severity,omitempty"`
@@ -382,13 +382,13 @@ type Rule struct {
 	Languages []string `protobuf:"bytes,6,rep,name=languages,proto3" json:"languages,omitempty"`
 	// What happens to its findings.
 	Mode RuleMode `protobuf:"varint,7,opt,name=mode,proto3,enum=palisade.rules.v1.RuleMode" json:"mode,omitempty"`
-	// Who gets it.
+	// Which scans get it.
 	Visibility RuleVisibility `protobuf:"varint,8,opt,name=visibility,proto3,enum=palisade.rules.v1.RuleVisibility" json:"visibility,omitempty"`
 	// Version of its document, from 1.
 	Version int32 `protobuf:"varint,9,opt,name=version,proto3" json:"version,omitempty"`
 	// When it was first stored.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// When its document, its mode or its visibility changed last.
+	// When its document, mode or visibility last changed.
 	UpdatedAt     *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -504,11 +504,11 @@ func (x *Rule) GetUpdatedAt() *timestamppb.Timestamp {
 // A version of a rule's document.
 type RuleDocumentVersion struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id; scanners send it back with each finding.
+	// Id; scanners return it with each finding.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Number, from 1.
 	Version int32 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
-	// SHA-256 of the document, whatever the order of its keys, in hexadecimal digits.
+	// SHA-256 of the document, independent of the order of its keys, hexadecimal.
 	Digest string `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"`
 	// When it was stored.
 	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
@@ -577,7 +577,7 @@ func (x *RuleDocumentVersion) GetCreatedAt() *timestamppb.Timestamp {
 // A file of rules.
 type RuleFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its name, for messages.
+	// Name, used in messages.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// YAML or JSON with a list of rules under the key rules.
 	Text          string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
@@ -629,16 +629,16 @@ func (x *RuleFile) GetText() string {
 	return ""
 }
 
-// One thing that is wrong in a file of rules.
+// An error in a file of rules.
 type RuleProblem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the file.
 	File string `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
-	// Line in it, from 1.
+	// Line, from 1.
 	Line int32 `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
-	// Name of the rule; empty where it has none, or the problem is the file's.
+	// Name of the rule; empty when it has none, or the error concerns the file.
 	Rule string `protobuf:"bytes,3,opt,name=rule,proto3" json:"rule,omitempty"`
-	// What was got and what is allowed.
+	// The value found, and what is allowed.
 	Text          string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -702,14 +702,14 @@ func (x *RuleProblem) GetText() string {
 	return ""
 }
 
-// What an import did with a rule.
+// A rule of an import, and the effect on it.
 type ImportedRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the rule.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What became of it.
+	// Effect of the import.
 	Outcome RuleImportOutcome `protobuf:"varint,2,opt,name=outcome,proto3,enum=palisade.rules.v1.RuleImportOutcome" json:"outcome,omitempty"`
-	// Its version now, or what it would be.
+	// Current version; in a dry run the version it would get.
 	Version int32 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
 	// Its mode.
 	Mode          RuleMode `protobuf:"varint,4,opt,name=mode,proto3,enum=palisade.rules.v1.RuleMode" json:"mode,omitempty"`
@@ -780,13 +780,13 @@ type ImportRulesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Files of rules. No name may come twice.
+	// Files of rules. Names must be unique.
 	Files []*RuleFile `protobuf:"bytes,2,rep,name=files,proto3" json:"files,omitempty"`
-	// Mode of rules that are new; RULE_MODE_MONITOR when absent.
+	// Mode of new rules; RULE_MODE_MONITOR when absent.
 	Mode RuleMode `protobuf:"varint,3,opt,name=mode,proto3,enum=palisade.rules.v1.RuleMode" json:"mode,omitempty"`
-	// True stores the good rules although there are bad ones.
+	// True stores the valid rules even if others are invalid.
 	SkipBad bool `protobuf:"varint,4,opt,name=skip_bad,json=skipBad,proto3" json:"skip_bad,omitempty"`
-	// True stores nothing, and answers as if it did.
+	// True stores nothing and returns what an import would do.
 	DryRun        bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -864,11 +864,11 @@ type ImportRulesResponse struct {
 	Rules []*ImportedRule `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
 	// Why rules were skipped.
 	Problems []*RuleProblem `protobuf:"bytes,2,rep,name=problems,proto3" json:"problems,omitempty"`
-	// Rules that are new.
+	// Number of new rules.
 	Created int32 `protobuf:"varint,3,opt,name=created,proto3" json:"created,omitempty"`
-	// Rules that have a new version.
+	// Number of rules with a new version.
 	Updated int32 `protobuf:"varint,4,opt,name=updated,proto3" json:"updated,omitempty"`
-	// Rules that were stored already.
+	// Number of unchanged rules.
 	Unchanged     int32 `protobuf:"varint,5,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -988,13 +988,13 @@ func (x *ImportStarterRulesRequest) GetDeploymentId() int64 {
 // Response of ImportStarterRules.
 type ImportStarterRulesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rules that come with the product.
+	// The starter rules.
 	Rules []*ImportedRule `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
-	// Rules that are new.
+	// Number of new rules.
 	Created int32 `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
-	// Rules that have a new version.
+	// Number of rules with a new version.
 	Updated int32 `protobuf:"varint,3,opt,name=updated,proto3" json:"updated,omitempty"`
-	// Rules that were stored already, or came from somewhere else.
+	// Number of rules that are unchanged or have another origin.
 	Unchanged     int32 `protobuf:"varint,4,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1063,17 +1063,17 @@ type ListRulesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Rules of these products only.
+	// Only rules of these products.
 	Products []RuleProduct `protobuf:"varint,2,rep,packed,name=products,proto3,enum=palisade.rules.v1.RuleProduct" json:"products,omitempty"`
-	// Rules in these modes only.
+	// Only rules in these modes.
 	Modes []RuleMode `protobuf:"varint,3,rep,packed,name=modes,proto3,enum=palisade.rules.v1.RuleMode" json:"modes,omitempty"`
-	// Rules of these origins only.
+	// Only rules of these origins.
 	Origins []RuleOrigin `protobuf:"varint,4,rep,packed,name=origins,proto3,enum=palisade.rules.v1.RuleOrigin" json:"origins,omitempty"`
-	// Rules of this language only, in any of its names.
+	// Only rules of this language, by any of its names.
 	Language string `protobuf:"bytes,5,opt,name=language,proto3" json:"language,omitempty"`
-	// Rules whose name contains this, whatever the case.
+	// Only rules with this text in their name, case-insensitive.
 	Query string `protobuf:"bytes,6,opt,name=query,proto3" json:"query,omitempty"`
-	// How many, 1 to 1000; 100 when absent.
+	// Page size, 1 to 1000; 100 when absent.
 	Limit int32 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
 	// The cursor of the previous answer.
 	Cursor        string `protobuf:"bytes,8,opt,name=cursor,proto3" json:"cursor,omitempty"`
@@ -1172,7 +1172,7 @@ type ListRulesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules.
 	Rules []*Rule `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
-	// Where the list goes on; empty at its end.
+	// Cursor of the next page; empty after the last page.
 	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1282,9 +1282,9 @@ type GetRuleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rule.
 	Rule *Rule `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
-	// Its newest document: the rule as JSON.
+	// Newest document: the rule as JSON.
 	Document []byte `protobuf:"bytes,2,opt,name=document,proto3" json:"document,omitempty"`
-	// Its newest hundred versions, newest first.
+	// The newest 100 versions, newest first.
 	Versions      []*RuleDocumentVersion `protobuf:"bytes,3,rep,name=versions,proto3" json:"versions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1563,7 +1563,7 @@ type RuleAlias struct {
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// The present name.
 	Canonical string `protobuf:"bytes,4,opt,name=canonical,proto3" json:"canonical,omitempty"`
-	// Who said so.
+	// Who registered it.
 	Source RuleAliasSource `protobuf:"varint,5,opt,name=source,proto3,enum=palisade.rules.v1.RuleAliasSource" json:"source,omitempty"`
 	// When.
 	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
@@ -1648,7 +1648,7 @@ type CreateRuleAliasRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Tool that the rule belongs to, as its reports name it.
+	// Tool of the rule, as in its reports.
 	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
 	// The former name.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
@@ -1767,11 +1767,11 @@ type ListRuleAliasesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Aliases of this tool only.
+	// Only aliases of this tool.
 	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
-	// Aliases that lead to this rule only.
+	// Only aliases of this rule.
 	Canonical string `protobuf:"bytes,3,opt,name=canonical,proto3" json:"canonical,omitempty"`
-	// How many, 1 to 1000; 100 when absent.
+	// Page size, 1 to 1000; 100 when absent.
 	Limit int32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
 	// The cursor of the previous answer.
 	Cursor        string `protobuf:"bytes,5,opt,name=cursor,proto3" json:"cursor,omitempty"`
@@ -1849,7 +1849,7 @@ type ListRuleAliasesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The aliases.
 	Aliases []*RuleAlias `protobuf:"bytes,1,rep,name=aliases,proto3" json:"aliases,omitempty"`
-	// Where the list goes on; empty at its end.
+	// Cursor of the next page; empty after the last page.
 	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

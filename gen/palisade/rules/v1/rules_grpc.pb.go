@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: palisade/rules/v1/rules.proto
 
-// Package palisade.rules.v1 holds the rules that a deployment hands to its scanners.
+// Package palisade.rules.v1 holds the rules of a deployment, which its scanners run.
 
 package rulesv1
 
@@ -36,30 +36,28 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "rules", of Palisade's own: the rules that the deployment hands to its scanners, what happens to their
-// findings, and the former names of rules. Names of rules contain dots and slashes, which are part of the path.
+// Service group "rules": the rules of the deployment, the modes of their findings, and the former names of rules. Not
+// part of the published contract. Names of rules contain dots and slashes, which are part of the path.
 type RulesServiceClient interface {
-	// Stores rules. A rule that is stored already in the same words stays as it is; other words become its next version, and
-	// its mode stays. One bad rule refuses the whole import, unless bad rules are to be skipped.
+	// Stores rules. A rule with unchanged content stays as it is. Changed content becomes the next version, and the mode
+	// stays. One invalid rule fails the whole import, unless skip_bad is set.
 	ImportRules(ctx context.Context, in *ImportRulesRequest, opts ...grpc.CallOption) (*ImportRulesResponse, error)
-	// Stores the rules that come with the product, in their present edition. Rules of the same names that came from
-	// somewhere else stay as they are.
+	// Stores the starter rules of this release. Rules of the same names that have another origin stay unchanged.
 	ImportStarterRules(ctx context.Context, in *ImportStarterRulesRequest, opts ...grpc.CallOption) (*ImportStarterRulesResponse, error)
-	// Lists the rules of the deployment, oldest first. A deployment that never had a rule gets those that come with the
-	// product before.
+	// Lists the rules of the deployment, oldest first. A deployment that never had a rule first gets the starter rules.
 	ListRules(ctx context.Context, in *ListRulesRequest, opts ...grpc.CallOption) (*ListRulesResponse, error)
 	// Returns one rule with its document and its versions.
 	GetRule(ctx context.Context, in *GetRuleRequest, opts ...grpc.CallOption) (*GetRuleResponse, error)
-	// Says what happens to the findings of rules, from the next scan on. An unknown name changes nothing.
+	// Sets the mode of rules, from the next scan on. An unknown name fails the whole call.
 	UpdateRuleModes(ctx context.Context, in *UpdateRuleModesRequest, opts ...grpc.CallOption) (*UpdateRuleModesResponse, error)
-	// Takes a rule away: scanners get it no more. What it found stays until the next full scan.
+	// Deletes a rule: scanners no longer get it. Its findings stay until the next full scan.
 	DeleteRule(ctx context.Context, in *DeleteRuleRequest, opts ...grpc.CallOption) (*DeleteRuleResponse, error)
-	// Says that a tool's rule has another name now: what the former one found keeps its identity at the next scan. Aliases of
-	// the former name lead to the present one as well, and a present name that is an alias itself stands for what it leads to.
+	// Registers a new name for a tool's rule: findings of the former name keep their identity at the next scan. Aliases
+	// of the former name are redirected to the present one. If the present name is itself an alias, its target is used.
 	CreateRuleAlias(ctx context.Context, in *CreateRuleAliasRequest, opts ...grpc.CallOption) (*CreateRuleAliasResponse, error)
 	// Lists the former names of rules, oldest first.
 	ListRuleAliases(ctx context.Context, in *ListRuleAliasesRequest, opts ...grpc.CallOption) (*ListRuleAliasesResponse, error)
-	// Forgets a former name. Findings that have been joined by it stay joined.
+	// Deletes a former name. Findings that were matched by it stay matched.
 	DeleteRuleAlias(ctx context.Context, in *DeleteRuleAliasRequest, opts ...grpc.CallOption) (*DeleteRuleAliasResponse, error)
 }
 
@@ -165,30 +163,28 @@ func (c *rulesServiceClient) DeleteRuleAlias(ctx context.Context, in *DeleteRule
 // All implementations must embed UnimplementedRulesServiceServer
 // for forward compatibility.
 //
-// Service group "rules", of Palisade's own: the rules that the deployment hands to its scanners, what happens to their
-// findings, and the former names of rules. Names of rules contain dots and slashes, which are part of the path.
+// Service group "rules": the rules of the deployment, the modes of their findings, and the former names of rules. Not
+// part of the published contract. Names of rules contain dots and slashes, which are part of the path.
 type RulesServiceServer interface {
-	// Stores rules. A rule that is stored already in the same words stays as it is; other words become its next version, and
-	// its mode stays. One bad rule refuses the whole import, unless bad rules are to be skipped.
+	// Stores rules. A rule with unchanged content stays as it is. Changed content becomes the next version, and the mode
+	// stays. One invalid rule fails the whole import, unless skip_bad is set.
 	ImportRules(context.Context, *ImportRulesRequest) (*ImportRulesResponse, error)
-	// Stores the rules that come with the product, in their present edition. Rules of the same names that came from
-	// somewhere else stay as they are.
+	// Stores the starter rules of this release. Rules of the same names that have another origin stay unchanged.
 	ImportStarterRules(context.Context, *ImportStarterRulesRequest) (*ImportStarterRulesResponse, error)
-	// Lists the rules of the deployment, oldest first. A deployment that never had a rule gets those that come with the
-	// product before.
+	// Lists the rules of the deployment, oldest first. A deployment that never had a rule first gets the starter rules.
 	ListRules(context.Context, *ListRulesRequest) (*ListRulesResponse, error)
 	// Returns one rule with its document and its versions.
 	GetRule(context.Context, *GetRuleRequest) (*GetRuleResponse, error)
-	// Says what happens to the findings of rules, from the next scan on. An unknown name changes nothing.
+	// Sets the mode of rules, from the next scan on. An unknown name fails the whole call.
 	UpdateRuleModes(context.Context, *UpdateRuleModesRequest) (*UpdateRuleModesResponse, error)
-	// Takes a rule away: scanners get it no more. What it found stays until the next full scan.
+	// Deletes a rule: scanners no longer get it. Its findings stay until the next full scan.
 	DeleteRule(context.Context, *DeleteRuleRequest) (*DeleteRuleResponse, error)
-	// Says that a tool's rule has another name now: what the former one found keeps its identity at the next scan. Aliases of
-	// the former name lead to the present one as well, and a present name that is an alias itself stands for what it leads to.
+	// Registers a new name for a tool's rule: findings of the former name keep their identity at the next scan. Aliases
+	// of the former name are redirected to the present one. If the present name is itself an alias, its target is used.
 	CreateRuleAlias(context.Context, *CreateRuleAliasRequest) (*CreateRuleAliasResponse, error)
 	// Lists the former names of rules, oldest first.
 	ListRuleAliases(context.Context, *ListRuleAliasesRequest) (*ListRuleAliasesResponse, error)
-	// Forgets a former name. Findings that have been joined by it stay joined.
+	// Deletes a former name. Findings that were matched by it stay matched.
 	DeleteRuleAlias(context.Context, *DeleteRuleAliasRequest) (*DeleteRuleAliasResponse, error)
 	mustEmbedUnimplementedRulesServiceServer()
 }

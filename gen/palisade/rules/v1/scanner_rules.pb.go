@@ -74,7 +74,7 @@ func (x *GetRulePackRequest) GetPack() string {
 // Response of GetRulePack.
 type GetRulePackResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rules: a JSON object whose first key is "rules".
+	// The rules: a JSON object with "rules" as its first key.
 	RuleConfig    []byte `protobuf:"bytes,1,opt,name=rule_config,proto3" json:"rule_config,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -166,7 +166,7 @@ func (x *GetRuleConfigRequest) GetRuleName() string {
 // Response of GetRuleConfig.
 type GetRuleConfigResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rules: a JSON object whose first key is "rules".
+	// The rules: a JSON object with "rules" as its first key.
 	RuleConfig    []byte `protobuf:"bytes,1,opt,name=rule_config,proto3" json:"rule_config,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -258,7 +258,7 @@ func (x *GetRuleSnippetRequest) GetSnippet() string {
 // Response of GetRuleSnippet.
 type GetRuleSnippetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rules: a JSON object whose first key is "rules".
+	// The rules: a JSON object with "rules" as its first key.
 	RuleConfig    []byte `protobuf:"bytes,1,opt,name=rule_config,proto3" json:"rule_config,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -341,7 +341,7 @@ func (*GetAutoRulesRequest) Descriptor() ([]byte, []int) {
 // Response of GetAutoRules.
 type GetAutoRulesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rules: a JSON object whose first key is "rules".
+	// The rules: a JSON object with "rules" as its first key.
 	RuleConfig    []byte `protobuf:"bytes,1,opt,name=rule_config,proto3" json:"rule_config,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -391,11 +391,11 @@ type PublishRuleRequest struct {
 	Definition *structpb.Struct `protobuf:"bytes,1,opt,name=definition,proto3" json:"definition,omitempty"`
 	// org_private, unlisted or public.
 	Visibility string `protobuf:"bytes,2,opt,name=visibility,proto3" json:"visibility,omitempty"`
-	// Language of the rule; the definition's counts.
+	// Language of the rule; the language in the definition has precedence.
 	Language string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
 	// Id of the deployment; the credential's own when absent.
 	NamedDeployment int64 `protobuf:"varint,4,opt,name=named_deployment,json=deployment_id,proto3" json:"named_deployment,omitempty"`
-	// Code to try the rule with; not stored.
+	// Test code for the rule; not stored.
 	TestTarget string `protobuf:"bytes,5,opt,name=test_target,proto3" json:"test_target,omitempty"`
 	// Name of the rule in a public registry; not stored.
 	RegistryCheckId string `protobuf:"bytes,6,opt,name=registry_check_id,proto3" json:"registry_check_id,omitempty"`
@@ -478,9 +478,9 @@ func (x *PublishRuleRequest) GetRegistryCheckId() string {
 // Response of PublishRule.
 type PublishRuleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of an unlisted rule: what follows /s/ in its address.
+	// For an unlisted rule: the part of its address after /s/.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Of a rule of the organization: what follows /r/ in its address.
+	// For a rule of the organization: the part of its address after /r/.
 	Path          string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -30,18 +30,18 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "scanner rules": what scanners ask for when they are started with a configuration by name, and what they
-// publish (scan protocol, section 2, rows 12 and 14). It acts in the deployment of the credential.
+// Service group "scanner rules": rules that scanners fetch by the name of a configuration, and rules that they publish
+// (scan protocol, section 2, rows 12 and 14). It acts in the deployment of the credential.
 type ScannerRulesServiceClient interface {
-	// Returns a pack: default, all or auto, a language, a product or an origin.
+	// Returns a pack: default, all, auto, a language, a product or an origin.
 	GetRulePack(ctx context.Context, in *GetRulePackRequest, opts ...grpc.CallOption) (*GetRulePackResponse, error)
-	// Returns a rule by its name, whatever its mode, or all rules below a name.
+	// Returns a rule by its name, in any mode, or all rules below a name.
 	GetRuleConfig(ctx context.Context, in *GetRuleConfigRequest, opts ...grpc.CallOption) (*GetRuleConfigResponse, error)
-	// Returns one version of a rule by its id, as publishing an unlisted rule answers it.
+	// Returns one version of a rule by its id, which PublishRule returns for an unlisted rule.
 	GetRuleSnippet(ctx context.Context, in *GetRuleSnippetRequest, opts ...grpc.CallOption) (*GetRuleSnippetResponse, error)
 	// Returns the rules that a scan of the deployment runs.
 	GetAutoRules(ctx context.Context, in *GetAutoRulesRequest, opts ...grpc.CallOption) (*GetAutoRulesResponse, error)
-	// Stores a rule that the scanner's command publishes. There is no public registry here: rules belong to the deployment.
+	// Stores a rule that a scanner's command publishes. There is no public registry: the rule belongs to the deployment.
 	PublishRule(ctx context.Context, in *PublishRuleRequest, opts ...grpc.CallOption) (*PublishRuleResponse, error)
 }
 
@@ -107,18 +107,18 @@ func (c *scannerRulesServiceClient) PublishRule(ctx context.Context, in *Publish
 // All implementations must embed UnimplementedScannerRulesServiceServer
 // for forward compatibility.
 //
-// Service group "scanner rules": what scanners ask for when they are started with a configuration by name, and what they
-// publish (scan protocol, section 2, rows 12 and 14). It acts in the deployment of the credential.
+// Service group "scanner rules": rules that scanners fetch by the name of a configuration, and rules that they publish
+// (scan protocol, section 2, rows 12 and 14). It acts in the deployment of the credential.
 type ScannerRulesServiceServer interface {
-	// Returns a pack: default, all or auto, a language, a product or an origin.
+	// Returns a pack: default, all, auto, a language, a product or an origin.
 	GetRulePack(context.Context, *GetRulePackRequest) (*GetRulePackResponse, error)
-	// Returns a rule by its name, whatever its mode, or all rules below a name.
+	// Returns a rule by its name, in any mode, or all rules below a name.
 	GetRuleConfig(context.Context, *GetRuleConfigRequest) (*GetRuleConfigResponse, error)
-	// Returns one version of a rule by its id, as publishing an unlisted rule answers it.
+	// Returns one version of a rule by its id, which PublishRule returns for an unlisted rule.
 	GetRuleSnippet(context.Context, *GetRuleSnippetRequest) (*GetRuleSnippetResponse, error)
 	// Returns the rules that a scan of the deployment runs.
 	GetAutoRules(context.Context, *GetAutoRulesRequest) (*GetAutoRulesResponse, error)
-	// Stores a rule that the scanner's command publishes. There is no public registry here: rules belong to the deployment.
+	// Stores a rule that a scanner's command publishes. There is no public registry: the rule belongs to the deployment.
 	PublishRule(context.Context, *PublishRuleRequest) (*PublishRuleResponse, error)
 	mustEmbedUnimplementedScannerRulesServiceServer()
 }

@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Request of UploadReport: the first message names the deployment and the target, every message may carry a chunk.
+// Request of UploadReport. The first message has the deployment and the target; every message may have a chunk.
 type UploadReportRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Slug of the deployment; first message only.
@@ -87,21 +87,21 @@ func (x *UploadReportRequest) GetChunk() []byte {
 	return nil
 }
 
-// What a report is about.
+// What the report is about: project, ref, commit and analysis.
 type UploadReportTarget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name of the project, for example "acme/web"; it is created when it does not exist.
+	// Name of the project, for example "acme/web". It is created if it does not exist.
 	Project string `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	// Branch or full ref that was scanned.
 	Ref string `protobuf:"bytes,2,opt,name=ref,proto3" json:"ref,omitempty"`
 	// Commit that was scanned.
 	Commit string `protobuf:"bytes,3,opt,name=commit,proto3" json:"commit,omitempty"`
-	// Tells analyses of the same tool and ref apart (a directory of a monorepo, say); a report replaces only what the
-	// same tool and category reported before. The report's own automationDetails are used when it is empty.
+	// Separates analyses of the same tool and ref, for example by directory of a monorepo. A report replaces only the
+	// results of the same tool and category. When empty, the report's automationDetails are used.
 	Category string `protobuf:"bytes,4,opt,name=category,proto3" json:"category,omitempty"`
 	// Product: sast, sca or secrets; derived from the tool when it is empty.
 	Product string `protobuf:"bytes,5,opt,name=product,proto3" json:"product,omitempty"`
-	// "gzip" when the bytes are compressed; "identity" or empty when they are not. Over HTTP: Content-Encoding.
+	// "gzip" for compressed bytes; "identity" or empty for uncompressed bytes. Over HTTP: Content-Encoding.
 	ContentEncoding string `protobuf:"bytes,6,opt,name=content_encoding,json=contentEncoding,proto3" json:"content_encoding,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -182,31 +182,31 @@ func (x *UploadReportTarget) GetContentEncoding() string {
 // Response of UploadReport.
 type UploadReportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the scan that the upload made.
+	// Id of the scan that the upload created.
 	ScanId int64 `protobuf:"varint,1,opt,name=scan_id,proto3" json:"scan_id,omitempty"`
 	// Name of the project.
 	Project string `protobuf:"bytes,2,opt,name=project,proto3" json:"project,omitempty"`
 	// Full ref.
 	Ref string `protobuf:"bytes,3,opt,name=ref,proto3" json:"ref,omitempty"`
-	// Findings seen for the first time.
+	// New findings.
 	Created int32 `protobuf:"varint,4,opt,name=created,proto3" json:"created,omitempty"`
-	// Findings seen before whose place or text changed.
+	// Known findings with a changed location or text.
 	Updated int32 `protobuf:"varint,5,opt,name=updated,proto3" json:"updated,omitempty"`
-	// Findings seen before, with nothing new.
+	// Known findings without changes.
 	Unchanged int32 `protobuf:"varint,6,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
-	// Findings that had been fixed and were seen again.
+	// Fixed findings that were reported again.
 	Reopened int32 `protobuf:"varint,7,opt,name=reopened,proto3" json:"reopened,omitempty"`
-	// Findings of the same tool and category that are gone from the report.
+	// Findings of the same tool and category that are no longer in the report.
 	Fixed int32 `protobuf:"varint,8,opt,name=fixed,proto3" json:"fixed,omitempty"`
-	// Findings that are gone because their rule is not run any more or their file is not there any more: nobody fixed them.
+	// Findings that are gone because their rule no longer runs or their file no longer exists: nobody fixed them.
 	Removed int32 `protobuf:"varint,13,opt,name=removed,proto3" json:"removed,omitempty"`
-	// Results that made no finding; each has its reason below.
+	// Results that were not stored; skipped_results has the reasons.
 	Skipped int32 `protobuf:"varint,9,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	// One entry for each run of the report.
 	Runs []*UploadedRun `protobuf:"bytes,10,rep,name=runs,proto3" json:"runs,omitempty"`
 	// The skipped results with their reasons, at most 1,000.
 	SkippedResults []*SkippedResult `protobuf:"bytes,11,rep,name=skipped_results,proto3" json:"skipped_results,omitempty"`
-	// How many skipped results are not listed above.
+	// Number of skipped results that are not listed above.
 	SkippedResultsOmitted int32 `protobuf:"varint,12,opt,name=skipped_results_omitted,proto3" json:"skipped_results_omitted,omitempty"`
 	unknownFields         protoimpl.UnknownFields
 	sizeCache             protoimpl.SizeCache
@@ -333,7 +333,7 @@ func (x *UploadReportResponse) GetSkippedResultsOmitted() int32 {
 	return 0
 }
 
-// What became of one run of a report.
+// Outcome of one run of a report.
 type UploadedRun struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Index of the run in the report.
@@ -342,22 +342,22 @@ type UploadedRun struct {
 	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
 	// Version of the tool.
 	ToolVersion string `protobuf:"bytes,3,opt,name=tool_version,proto3" json:"tool_version,omitempty"`
-	// Category under which its results are kept.
+	// Category of its results.
 	Category string `protobuf:"bytes,4,opt,name=category,proto3" json:"category,omitempty"`
 	// Product of its results.
 	Product string `protobuf:"bytes,5,opt,name=product,proto3" json:"product,omitempty"`
 	// Results in the run.
 	Results int32 `protobuf:"varint,6,opt,name=results,proto3" json:"results,omitempty"`
-	// Results that became or met a finding.
+	// Results that became a finding or matched one.
 	Accepted int32 `protobuf:"varint,7,opt,name=accepted,proto3" json:"accepted,omitempty"`
-	// Results that made no finding.
+	// Results that were not stored.
 	Skipped int32 `protobuf:"varint,8,opt,name=skipped,proto3" json:"skipped,omitempty"`
-	// What a person should know about the run.
+	// Warnings about the run, for people.
 	Warnings []string `protobuf:"bytes,9,rep,name=warnings,proto3" json:"warnings,omitempty"`
-	// Why the run as a whole was not taken; empty when it was.
+	// Why the whole run was rejected; empty when it was accepted.
 	Rejected string `protobuf:"bytes,10,opt,name=rejected,proto3" json:"rejected,omitempty"`
-	// What the report says about what its tool and category looked at: "rules", "files", "rules and files"; "unknown" (what
-	// is not in the report is taken to be fixed), or "failed" (nothing is closed).
+	// What the report states about the coverage of its tool and category: "rules", "files", "rules and files"; "unknown"
+	// (findings that are not in the report count as fixed), or "failed" (no finding is closed).
 	Coverage      string `protobuf:"bytes,11,opt,name=coverage,proto3" json:"coverage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -470,7 +470,7 @@ func (x *UploadedRun) GetCoverage() string {
 	return ""
 }
 
-// A result that made no finding.
+// A result that was not stored.
 type SkippedResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Index of the run in the report.

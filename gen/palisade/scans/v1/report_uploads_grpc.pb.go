@@ -26,10 +26,10 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "report uploads": results of scanners that write a report file.
+// Service group "report uploads": results of scanners that write report files.
 type ReportUploadsServiceClient interface {
 	// Stores the results of a SARIF 2.1.0 report. Over HTTP the body is the raw report (gzip by Content-Encoding), and
-	// the fields of UploadReportTarget are query parameters. The same report again changes nothing.
+	// the fields of UploadReportTarget are query parameters. Uploading the same report again changes nothing.
 	UploadReport(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadReportRequest, UploadReportResponse], error)
 }
 
@@ -58,10 +58,10 @@ type ReportUploadsService_UploadReportClient = grpc.ClientStreamingClient[Upload
 // All implementations must embed UnimplementedReportUploadsServiceServer
 // for forward compatibility.
 //
-// Service group "report uploads": results of scanners that write a report file.
+// Service group "report uploads": results of scanners that write report files.
 type ReportUploadsServiceServer interface {
 	// Stores the results of a SARIF 2.1.0 report. Over HTTP the body is the raw report (gzip by Content-Encoding), and
-	// the fields of UploadReportTarget are query parameters. The same report again changes nothing.
+	// the fields of UploadReportTarget are query parameters. Uploading the same report again changes nothing.
 	UploadReport(grpc.ClientStreamingServer[UploadReportRequest, UploadReportResponse]) error
 	mustEmbedUnimplementedReportUploadsServiceServer()
 }

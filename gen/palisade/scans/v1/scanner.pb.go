@@ -27,9 +27,9 @@ const (
 // Request of CreateScan.
 type CreateScanRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Facts of the repository and of the CI run.
+	// Metadata of the repository and the CI run.
 	ProjectMetadata *ScanProjectMetadata `protobuf:"bytes,1,opt,name=project_metadata,proto3" json:"project_metadata,omitempty"`
-	// Facts of the scan.
+	// Metadata of the scan.
 	ScanMetadata *ScanMetadata `protobuf:"bytes,2,opt,name=scan_metadata,proto3" json:"scan_metadata,omitempty"`
 	// Settings from the configuration file of the repository.
 	ProjectConfig *ScanProjectConfig `protobuf:"bytes,3,opt,name=project_config,proto3" json:"project_config,omitempty"`
@@ -93,9 +93,9 @@ type CreateScanResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The scan.
 	Info *ScanInfo `protobuf:"bytes,1,opt,name=info,proto3" json:"info,omitempty"`
-	// What to run.
+	// Configuration of the scan.
 	Config *ScanConfiguration `protobuf:"bytes,2,opt,name=config,proto3" json:"config,omitempty"`
-	// How to run it.
+	// Options of the engine.
 	EngineParams  *EngineParams `protobuf:"bytes,3,opt,name=engine_params,proto3" json:"engine_params,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -155,9 +155,9 @@ func (x *CreateScanResponse) GetEngineParams() *EngineParams {
 // Request of CreateScanV2.
 type CreateScanV2Request struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Facts of the repository and of the CI run.
+	// Metadata of the repository and the CI run.
 	ProjectMetadata *ScanProjectMetadata `protobuf:"bytes,1,opt,name=project_metadata,proto3" json:"project_metadata,omitempty"`
-	// Facts of the scan.
+	// Metadata of the scan.
 	ScanMetadata *ScanMetadata `protobuf:"bytes,2,opt,name=scan_metadata,proto3" json:"scan_metadata,omitempty"`
 	// Settings from the configuration file of the repository.
 	ProjectConfig *ScanProjectConfig `protobuf:"bytes,3,opt,name=project_config,proto3" json:"project_config,omitempty"`
@@ -262,19 +262,19 @@ func (x *CreateScanV2Response) GetInfo() *ScanInfo {
 	return nil
 }
 
-// Facts of the repository and of the CI run. What is not known is empty.
+// Metadata of the repository and the CI run. Unknown values are empty.
 type ScanProjectMetadata struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// CI system: github-actions, gitlab-ci, jenkins and so on.
 	ScanEnvironment string `protobuf:"bytes,1,opt,name=scan_environment,proto3" json:"scan_environment,omitempty"`
-	// Name of the repository, for example acme/web. Empty: only the configuration is wanted.
+	// Name of the repository, for example acme/web. Empty: only the configuration is requested.
 	Repository string `protobuf:"bytes,2,opt,name=repository,proto3" json:"repository,omitempty"`
-	// Name of the project, where it is not the repository: acme/web/frontend for a directory of it.
+	// Name of the project if it is not the repository: acme/web/frontend for a directory of it.
 	RepoDisplayName string `protobuf:"bytes,3,opt,name=repo_display_name,proto3" json:"repo_display_name,omitempty"`
 	// Web URL of the repository.
 	RepoUrl string `protobuf:"bytes,4,opt,name=repo_url,proto3" json:"repo_url,omitempty"`
-	// Branch or full ref. Empty for a checkout of a commit: then it is that of the pull request, else refs/detached/HEAD,
-	// so that such a scan closes nothing of a branch.
+	// Branch or full ref. Empty for a checkout of a commit. The ref of the pull request is used then, else
+	// refs/detached/HEAD, so that the scan does not close findings of a branch.
 	Branch string `protobuf:"bytes,5,opt,name=branch,proto3" json:"branch,omitempty"`
 	// Commit.
 	Commit string `protobuf:"bytes,6,opt,name=commit,proto3" json:"commit,omitempty"`
@@ -304,11 +304,11 @@ type ScanProjectMetadata struct {
 	PullRequestTitle string `protobuf:"bytes,18,opt,name=pull_request_title,proto3" json:"pull_request_title,omitempty"`
 	// Commit of the base branch.
 	BaseBranchHeadCommit string `protobuf:"bytes,19,opt,name=base_branch_head_commit,proto3" json:"base_branch_head_commit,omitempty"`
-	// Commit that a diff scan compares with.
+	// Base commit of a diff scan.
 	BaseSha string `protobuf:"bytes,20,opt,name=base_sha,proto3" json:"base_sha,omitempty"`
-	// Merge base, as some hosts call it.
+	// Merge base; the name that some hosts use.
 	StartSha string `protobuf:"bytes,21,opt,name=start_sha,proto3" json:"start_sha,omitempty"`
-	// False for a diff scan: only what is new against the merge base is reported. True when it is absent.
+	// False for a diff scan, which reports only what is new against the merge base. True when absent.
 	IsFullScan *bool `protobuf:"varint,22,opt,name=is_full_scan,proto3,oneof" json:"is_full_scan,omitempty"`
 	// Version of an older scanner.
 	SemgrepVersion string `protobuf:"bytes,23,opt,name=semgrep_version,proto3" json:"semgrep_version,omitempty"`
@@ -507,16 +507,16 @@ func (x *ScanProjectMetadata) GetSemgrepVersion() string {
 	return ""
 }
 
-// Facts of a scan.
+// Metadata of a scan.
 type ScanMetadata struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Version of the scanner.
 	CliVersion string `protobuf:"bytes,1,opt,name=cli_version,proto3" json:"cli_version,omitempty"`
-	// UUID that the scanner gives its run.
+	// UUID of the run, generated by the scanner.
 	UniqueId string `protobuf:"bytes,2,opt,name=unique_id,proto3" json:"unique_id,omitempty"`
-	// Products to look at: sast, sca, secrets; empty: all that are enabled. Others are passed over.
+	// Products to scan: sast, sca, secrets; empty: all enabled products. Other values are ignored.
 	RequestedProducts []string `protobuf:"bytes,3,rep,name=requested_products,proto3" json:"requested_products,omitempty"`
-	// True asks for the rules, and stores nothing.
+	// True returns the rules and stores nothing.
 	DryRun bool `protobuf:"varint,4,opt,name=dry_run,proto3" json:"dry_run,omitempty"`
 	// Rules to run; empty: all.
 	PartialScanRuleIds []string `protobuf:"bytes,5,rep,name=partial_scan_rule_ids,proto3" json:"partial_scan_rule_ids,omitempty"`
@@ -594,7 +594,7 @@ type ScanProjectConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Version of the file's format.
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	// Tags of the project. They replace those it has, when a full scan names any.
+	// Tags of the project. If a full scan names any, they replace the current tags.
 	Tags          []string `protobuf:"bytes,2,rep,name=tags,proto3" json:"tags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -644,12 +644,12 @@ func (x *ScanProjectConfig) GetTags() []string {
 	return nil
 }
 
-// A scan, as the scanner is told of it.
+// A scan, in the form for the scanner.
 type ScanInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the scan; absent for one that is not stored.
+	// Id of the scan; absent if it is not stored.
 	Id *int64 `protobuf:"varint,1,opt,name=id,proto3,oneof" json:"id,omitempty"`
-	// Products that the scan looks at.
+	// Products of the scan.
 	EnabledProducts []string `protobuf:"bytes,2,rep,name=enabled_products,proto3" json:"enabled_products,omitempty"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,3,opt,name=deployment_id,proto3" json:"deployment_id,omitempty"`
@@ -717,14 +717,14 @@ func (x *ScanInfo) GetDeploymentName() string {
 	return ""
 }
 
-// What a scan is to run.
+// Configuration of a scan.
 type ScanConfiguration struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rules: a JSON object whose first key is "rules".
+	// The rules: a JSON object with "rules" as its first key.
 	Rules []byte `protobuf:"bytes,1,opt,name=rules,proto3" json:"rules,omitempty"`
-	// Ignored findings by their syntactic ids.
+	// Syntactic ids of ignored findings.
 	TriageIgnoredSyntacticIds []string `protobuf:"bytes,2,rep,name=triage_ignored_syntactic_ids,proto3" json:"triage_ignored_syntactic_ids,omitempty"`
-	// Ignored findings by their match-based ids.
+	// Match-based ids of ignored findings.
 	TriageIgnoredMatchBasedIds []string `protobuf:"bytes,3,rep,name=triage_ignored_match_based_ids,proto3" json:"triage_ignored_match_based_ids,omitempty"`
 	unknownFields              protoimpl.UnknownFields
 	sizeCache                  protoimpl.SizeCache
@@ -781,14 +781,14 @@ func (x *ScanConfiguration) GetTriageIgnoredMatchBasedIds() []string {
 	return nil
 }
 
-// How a scan is to run.
+// Options of the engine.
 type EngineParams struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True asks for fixed lines.
+	// True requests fixed lines.
 	Autofix bool `protobuf:"varint,1,opt,name=autofix,proto3" json:"autofix,omitempty"`
-	// True asks for the dependencies of all lockfiles.
+	// True requests the dependencies of all lockfiles.
 	DependencyQuery bool `protobuf:"varint,2,opt,name=dependency_query,proto3" json:"dependency_query,omitempty"`
-	// Whether to look for secrets in the history.
+	// Scan of the history for secrets.
 	HistoricalConfig *HistoricalConfiguration `protobuf:"bytes,3,opt,name=historical_config,proto3" json:"historical_config,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -845,12 +845,12 @@ func (x *EngineParams) GetHistoricalConfig() *HistoricalConfiguration {
 	return nil
 }
 
-// How the history is searched for secrets.
+// Settings of the scan of the history for secrets.
 type HistoricalConfiguration struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True looks at the history.
+	// True scans the history.
 	Enabled bool `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
-	// How far back.
+	// Number of days to look back.
 	LookbackDays  *int32 `protobuf:"varint,2,opt,name=lookback_days,proto3,oneof" json:"lookback_days,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -951,11 +951,11 @@ type GetScanConfigResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// pending, success or failure.
 	Status string `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	// How to go on asking.
+	// How to poll.
 	Polling *ScanConfigPolling `protobuf:"bytes,2,opt,name=polling,proto3" json:"polling,omitempty"`
-	// What to run.
+	// Configuration of the scan.
 	Config *ScanConfiguration `protobuf:"bytes,3,opt,name=config,proto3" json:"config,omitempty"`
-	// How to run it.
+	// Options of the engine.
 	EngineParams  *EngineParams `protobuf:"bytes,4,opt,name=engine_params,proto3" json:"engine_params,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1019,12 +1019,12 @@ func (x *GetScanConfigResponse) GetEngineParams() *EngineParams {
 	return nil
 }
 
-// How to go on asking for the configuration of a scan.
+// How to poll for the configuration of a scan.
 type ScanConfigPolling struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Seconds to wait before the next question.
+	// Seconds until the next poll.
 	RecommendedWaitSeconds int32 `protobuf:"varint,1,opt,name=recommended_wait_seconds,proto3" json:"recommended_wait_seconds,omitempty"`
-	// Seconds after which there is no use in asking.
+	// Seconds until polling should stop.
 	SecondsUntilTimeout int32 `protobuf:"varint,2,opt,name=seconds_until_timeout,proto3" json:"seconds_until_timeout,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
@@ -1074,12 +1074,12 @@ func (x *ScanConfigPolling) GetSecondsUntilTimeout() int32 {
 	return 0
 }
 
-// Request of UploadScanResults: the first message names the scan, every message may carry a chunk.
+// Request of UploadScanResults. The first message has the scan; every message may have a chunk.
 type UploadScanResultsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the scan; first message only.
 	ScanId string `protobuf:"bytes,1,opt,name=scan_id,json=scanId,proto3" json:"scan_id,omitempty"`
-	// How the bytes are encoded; first message only.
+	// Encoding of the bytes; first message only.
 	Target *ScannerBody `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
 	// The next bytes of the JSON document, at most 1 MiB each.
 	Chunk         []byte `protobuf:"bytes,3,opt,name=chunk,proto3" json:"chunk,omitempty"`
@@ -1138,10 +1138,10 @@ func (x *UploadScanResultsRequest) GetChunk() []byte {
 	return nil
 }
 
-// How the JSON document of a scanner is sent.
+// Encoding of a scanner's JSON document.
 type ScannerBody struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "gzip" when the bytes are compressed; "identity" or empty when they are not. Over HTTP: Content-Encoding.
+	// "gzip" for compressed bytes; "identity" or empty for uncompressed bytes. Over HTTP: Content-Encoding.
 	ContentEncoding string `protobuf:"bytes,1,opt,name=content_encoding,json=contentEncoding,proto3" json:"content_encoding,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -1187,9 +1187,9 @@ func (x *ScannerBody) GetContentEncoding() string {
 // Response of UploadScanResults.
 type UploadScanResultsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What was wrong with the results, for people; empty when all is well.
+	// Errors in the results, for people; empty when there are none.
 	Errors []*ScanResultError `protobuf:"bytes,1,rep,name=errors,proto3" json:"errors,omitempty"`
-	// Send it on with CompleteScan.
+	// Id to send with CompleteScan.
 	TaskId        string `protobuf:"bytes,2,opt,name=task_id,proto3" json:"task_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1239,10 +1239,10 @@ func (x *UploadScanResultsResponse) GetTaskId() string {
 	return ""
 }
 
-// Something that was wrong with results.
+// An error in the results.
 type ScanResultError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it was.
+	// Description.
 	Message       string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1285,12 +1285,12 @@ func (x *ScanResultError) GetMessage() string {
 	return ""
 }
 
-// Request of CompleteScan: the first message names the scan, every message may carry a chunk.
+// Request of CompleteScan. The first message has the scan; every message may have a chunk.
 type CompleteScanRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the scan; first message only.
 	ScanId string `protobuf:"bytes,1,opt,name=scan_id,json=scanId,proto3" json:"scan_id,omitempty"`
-	// How the bytes are encoded; first message only.
+	// Encoding of the bytes; first message only.
 	Target *ScannerBody `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
 	// The next bytes of the JSON document, at most 1 MiB each.
 	Chunk         []byte `protobuf:"bytes,3,opt,name=chunk,proto3" json:"chunk,omitempty"`
@@ -1352,13 +1352,13 @@ func (x *CompleteScanRequest) GetChunk() []byte {
 // Response of CompleteScan.
 type CompleteScanResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True once the results are stored; false asks for the same call again.
+	// True once the results are stored; on false, repeat the call.
 	Success bool `protobuf:"varint,1,opt,name=success,proto3" json:"success,omitempty"`
-	// True makes the scanner fail, whatever its rules say.
+	// True makes the scanner fail, regardless of its rules.
 	AppBlockOverride bool `protobuf:"varint,2,opt,name=app_block_override,proto3" json:"app_block_override,omitempty"`
-	// Why.
+	// Reason of the block.
 	AppBlockReason string `protobuf:"bytes,3,opt,name=app_block_reason,proto3" json:"app_block_reason,omitempty"`
-	// The findings that block, by match-based id.
+	// Match-based ids of the findings that block.
 	AppBlockingMatchBasedIds []string `protobuf:"bytes,4,rep,name=app_blocking_match_based_ids,proto3" json:"app_blocking_match_based_ids,omitempty"`
 	// The task_id of the results.
 	TaskId        string `protobuf:"bytes,5,opt,name=task_id,proto3" json:"task_id,omitempty"`
@@ -1523,22 +1523,22 @@ func (*ReportScanErrorResponse) Descriptor() ([]byte, []int) {
 	return file_palisade_scans_v1_scanner_proto_rawDescGZIP(), []int{21}
 }
 
-// Request of GetLegacyScanConfig. Without a product, all that are enabled are meant.
+// Request of GetLegacyScanConfig. Without a product: all enabled products.
 type GetLegacyScanConfigRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the project, for its ignored findings.
 	RepoName string `protobuf:"bytes,1,opt,name=repo_name,proto3" json:"repo_name,omitempty"`
-	// True asks for rules of supply chain.
+	// True requests supply-chain rules.
 	Sca bool `protobuf:"varint,2,opt,name=sca,proto3" json:"sca,omitempty"`
-	// True asks for rules of secrets.
+	// True requests secrets rules.
 	IsSecretsScan bool `protobuf:"varint,3,opt,name=is_secrets_scan,proto3" json:"is_secrets_scan,omitempty"`
-	// True asks for rules of code.
+	// True requests code rules.
 	IsCodeScan bool `protobuf:"varint,4,opt,name=is_code_scan,proto3" json:"is_code_scan,omitempty"`
 	// Version of the scanner.
 	SemgrepVersion string `protobuf:"bytes,5,opt,name=semgrep_version,proto3" json:"semgrep_version,omitempty"`
-	// Nothing is stored either way.
+	// No effect: nothing is stored.
 	DryRun bool `protobuf:"varint,6,opt,name=dry_run,proto3" json:"dry_run,omitempty"`
-	// The rules are the same either way.
+	// No effect: the rules are the same.
 	FullScan      bool `protobuf:"varint,7,opt,name=full_scan,proto3" json:"full_scan,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1630,19 +1630,19 @@ type GetLegacyScanConfigResponse struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,proto3" json:"deployment_id,omitempty"`
 	// Name of the deployment.
 	DeploymentName string `protobuf:"bytes,2,opt,name=deployment_name,proto3" json:"deployment_name,omitempty"`
-	// Policies that the rules come from.
+	// Policies of the rules.
 	PolicyNames []string `protobuf:"bytes,3,rep,name=policy_names,proto3" json:"policy_names,omitempty"`
-	// The rules: a JSON object as text, whose first key is "rules".
+	// The rules: a JSON object as text, with "rules" as its first key.
 	RuleConfig string `protobuf:"bytes,4,opt,name=rule_config,proto3" json:"rule_config,omitempty"`
-	// True asks for fixed lines.
+	// True requests fixed lines.
 	Autofix bool `protobuf:"varint,5,opt,name=autofix,proto3" json:"autofix,omitempty"`
-	// Ignored findings by their syntactic ids.
+	// Syntactic ids of ignored findings.
 	TriageIgnoredSyntacticIds []string `protobuf:"bytes,6,rep,name=triage_ignored_syntactic_ids,proto3" json:"triage_ignored_syntactic_ids,omitempty"`
-	// Ignored findings by their match-based ids.
+	// Match-based ids of ignored findings.
 	TriageIgnoredMatchBasedIds []string `protobuf:"bytes,7,rep,name=triage_ignored_match_based_ids,proto3" json:"triage_ignored_match_based_ids,omitempty"`
-	// Patterns of files to leave out.
+	// Patterns of files to ignore.
 	IgnoredFiles []string `protobuf:"bytes,8,rep,name=ignored_files,proto3" json:"ignored_files,omitempty"`
-	// Products that the rules are of.
+	// Products of the rules.
 	EnabledProducts []string `protobuf:"bytes,9,rep,name=enabled_products,proto3" json:"enabled_products,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache

@@ -32,25 +32,26 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "scanner protocol": what a scanner that runs in CI asks for and sends. It acts in the deployment of its
-// credential. Its JSON is strict: names in snake_case, integers as numbers, and nothing is ever null.
+// Service group "scanner protocol": the requests of a scanner in CI. It acts in the deployment of its credential. Its
+// JSON is strict: names in snake_case, integers as numbers, and never null.
 type ScannerProtocolServiceClient interface {
-	// Opens a scan, and answers with what to run. The same unique_id again answers with the same scan. A dry run, and a
-	// request that names no repository, stores nothing and gets no id. A scan that is opened is an entry of the audit
-	// trail; anything else changes nothing.
+	// Opens a scan and returns its configuration. The same unique_id returns the same scan. A dry run, and a request
+	// without a repository, stores nothing and gets no id. Opening a scan is recorded in the audit trail; other requests
+	// change nothing.
 	CreateScan(ctx context.Context, in *CreateScanRequest, opts ...grpc.CallOption) (*CreateScanResponse, error)
-	// Opens a scan as CreateScan does; what to run is asked for by GetScanConfig.
+	// Opens a scan like CreateScan. GetScanConfig returns its configuration.
 	CreateScanV2(ctx context.Context, in *CreateScanV2Request, opts ...grpc.CallOption) (*CreateScanV2Response, error)
-	// Returns what a scan is to run.
+	// Returns the configuration of a scan.
 	GetScanConfig(ctx context.Context, in *GetScanConfigRequest, opts ...grpc.CallOption) (*GetScanConfigResponse, error)
-	// Takes the results of a scan, which are stored as findings in the background. The same results again change nothing.
+	// Accepts the results of a scan and stores them as findings in the background. Uploading the same results again
+	// changes nothing.
 	UploadScanResults(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadScanResultsRequest, UploadScanResultsResponse], error)
-	// Ends a scan. The scanner repeats it until its results are stored. The first call is an entry of the audit trail; the
-	// repetitions change nothing.
+	// Ends a scan. The scanner repeats the call until its results are stored. The first call is recorded in the audit
+	// trail; repeated calls change nothing.
 	CompleteScan(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[CompleteScanRequest, CompleteScanResponse], error)
-	// Says that a scan failed: nothing is closed by it.
+	// Marks a scan as failed: it closes no findings.
 	ReportScanError(ctx context.Context, in *ReportScanErrorRequest, opts ...grpc.CallOption) (*ReportScanErrorResponse, error)
-	// Returns what to run where no scan is opened: for editors and older scanners.
+	// Returns a configuration without opening a scan: for editors and older scanners.
 	GetLegacyScanConfig(ctx context.Context, in *GetLegacyScanConfigRequest, opts ...grpc.CallOption) (*GetLegacyScanConfigResponse, error)
 }
 
@@ -142,25 +143,26 @@ func (c *scannerProtocolServiceClient) GetLegacyScanConfig(ctx context.Context, 
 // All implementations must embed UnimplementedScannerProtocolServiceServer
 // for forward compatibility.
 //
-// Service group "scanner protocol": what a scanner that runs in CI asks for and sends. It acts in the deployment of its
-// credential. Its JSON is strict: names in snake_case, integers as numbers, and nothing is ever null.
+// Service group "scanner protocol": the requests of a scanner in CI. It acts in the deployment of its credential. Its
+// JSON is strict: names in snake_case, integers as numbers, and never null.
 type ScannerProtocolServiceServer interface {
-	// Opens a scan, and answers with what to run. The same unique_id again answers with the same scan. A dry run, and a
-	// request that names no repository, stores nothing and gets no id. A scan that is opened is an entry of the audit
-	// trail; anything else changes nothing.
+	// Opens a scan and returns its configuration. The same unique_id returns the same scan. A dry run, and a request
+	// without a repository, stores nothing and gets no id. Opening a scan is recorded in the audit trail; other requests
+	// change nothing.
 	CreateScan(context.Context, *CreateScanRequest) (*CreateScanResponse, error)
-	// Opens a scan as CreateScan does; what to run is asked for by GetScanConfig.
+	// Opens a scan like CreateScan. GetScanConfig returns its configuration.
 	CreateScanV2(context.Context, *CreateScanV2Request) (*CreateScanV2Response, error)
-	// Returns what a scan is to run.
+	// Returns the configuration of a scan.
 	GetScanConfig(context.Context, *GetScanConfigRequest) (*GetScanConfigResponse, error)
-	// Takes the results of a scan, which are stored as findings in the background. The same results again change nothing.
+	// Accepts the results of a scan and stores them as findings in the background. Uploading the same results again
+	// changes nothing.
 	UploadScanResults(grpc.ClientStreamingServer[UploadScanResultsRequest, UploadScanResultsResponse]) error
-	// Ends a scan. The scanner repeats it until its results are stored. The first call is an entry of the audit trail; the
-	// repetitions change nothing.
+	// Ends a scan. The scanner repeats the call until its results are stored. The first call is recorded in the audit
+	// trail; repeated calls change nothing.
 	CompleteScan(grpc.ClientStreamingServer[CompleteScanRequest, CompleteScanResponse]) error
-	// Says that a scan failed: nothing is closed by it.
+	// Marks a scan as failed: it closes no findings.
 	ReportScanError(context.Context, *ReportScanErrorRequest) (*ReportScanErrorResponse, error)
-	// Returns what to run where no scan is opened: for editors and older scanners.
+	// Returns a configuration without opening a scan: for editors and older scanners.
 	GetLegacyScanConfig(context.Context, *GetLegacyScanConfigRequest) (*GetLegacyScanConfigResponse, error)
 	mustEmbedUnimplementedScannerProtocolServiceServer()
 }

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: palisade/scans/v1/scans.proto
 
-// Package palisade.scans.v1 holds scans and the ways in which their results arrive.
+// Package palisade.scans.v1 holds scans and the uploads of their results.
 
 package scansv1
 
@@ -28,23 +28,23 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Where a scan stands.
+// State of a scan.
 type ScanStatus int32
 
 const (
-	// In filters: any status. Never shown.
+	// In filters: any status. Never returned.
 	ScanStatus_SCAN_STATUS_UNSPECIFIED ScanStatus = 0
 	// Results are still arriving.
 	ScanStatus_SCAN_STATUS_RUNNING ScanStatus = 1
 	// All results are stored.
 	ScanStatus_SCAN_STATUS_COMPLETED ScanStatus = 2
-	// Accepted, not begun.
+	// Accepted, not started.
 	ScanStatus_SCAN_STATUS_PENDING ScanStatus = 3
 	// Stopped on request.
 	ScanStatus_SCAN_STATUS_CANCELLED ScanStatus = 4
 	// The scanner reported a failure.
 	ScanStatus_SCAN_STATUS_ERROR ScanStatus = 5
-	// Nothing was heard of it for too long.
+	// The scanner sent nothing for too long.
 	ScanStatus_SCAN_STATUS_NEVER_FINISHED ScanStatus = 6
 )
 
@@ -101,7 +101,7 @@ func (ScanStatus) EnumDescriptor() ([]byte, []int) {
 type Product int32
 
 const (
-	// In filters: any product. Never shown.
+	// In filters: any product. Never returned.
 	Product_PRODUCT_UNSPECIFIED Product = 0
 	// Static analysis of code.
 	Product_PRODUCT_SAST Product = 1
@@ -109,7 +109,7 @@ const (
 	Product_PRODUCT_SCA Product = 2
 	// Secrets.
 	Product_PRODUCT_SECRETS Product = 3
-	// AI-powered detection.
+	// AI detection.
 	Product_PRODUCT_AI_SAST Product = 4
 )
 
@@ -224,7 +224,7 @@ type GetScanResponse struct {
 	RepositoryId int64 `protobuf:"varint,3,opt,name=repository_id,proto3" json:"repository_id,omitempty"`
 	// When the scan began.
 	StartedAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=started_at,proto3" json:"started_at,omitempty"`
-	// When its results were stored; null while it runs.
+	// When its results were stored; null until then.
 	CompletedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=completed_at,proto3" json:"completed_at,omitempty"`
 	// Products of the scan: sast, sca, secrets, ai_sast.
 	EnabledProducts []string `protobuf:"bytes,6,rep,name=enabled_products,proto3" json:"enabled_products,omitempty"`
@@ -232,7 +232,7 @@ type GetScanResponse struct {
 	ExitCode int32 `protobuf:"varint,7,opt,name=exit_code,proto3" json:"exit_code,omitempty"`
 	// True if logs of the scan are kept.
 	HasLogs bool `protobuf:"varint,8,opt,name=has_logs,proto3" json:"has_logs,omitempty"`
-	// Facts of the CI run.
+	// Metadata of the CI run.
 	Meta *ScanMeta `protobuf:"bytes,9,opt,name=meta,proto3" json:"meta,omitempty"`
 	// Counts: findings created, updated, unchanged, reopened, fixed and skipped, and what the scanner reported.
 	Stats         *structpb.Struct `protobuf:"bytes,10,opt,name=stats,proto3" json:"stats,omitempty"`
@@ -340,7 +340,7 @@ func (x *GetScanResponse) GetStats() *structpb.Struct {
 	return nil
 }
 
-// Facts of the CI run that made a scan.
+// Metadata of the CI run of a scan.
 type ScanMeta struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Event that started the run: push, pull_request, schedule …
@@ -521,7 +521,7 @@ func (x *ScanMeta) GetPullRequestAuthorImageUrl() string {
 	return ""
 }
 
-// Request of SearchScans. Zero values mean "not set", as clients send whole structs.
+// Request of SearchScans. Zero values mean "not set", because clients send whole structs.
 type SearchScansRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
@@ -534,15 +534,15 @@ type SearchScansRequest struct {
 	IsFullScan bool `protobuf:"varint,4,opt,name=is_full_scan,proto3" json:"is_full_scan,omitempty"`
 	// Scans per page, at most 500; 100 when 0.
 	Limit int32 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
-	// Products; a scan with any of them is listed.
+	// Products; a scan with any of them matches.
 	Products []Product `protobuf:"varint,6,rep,packed,name=products,proto3,enum=palisade.scans.v1.Product" json:"products,omitempty"`
 	// Id of the project.
 	RepositoryId int64 `protobuf:"varint,7,opt,name=repository_id,proto3" json:"repository_id,omitempty"`
-	// Lower bound on the start of the scan; the last 30 days at the most.
+	// Lower bound of the start time; at most 30 days ago.
 	Since *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
-	// Statuses; a scan with any of them is listed.
+	// Statuses; a scan with any of them matches.
 	Statuses []ScanStatus `protobuf:"varint,9,rep,packed,name=statuses,proto3,enum=palisade.scans.v1.ScanStatus" json:"statuses,omitempty"`
-	// Bounds on the duration in seconds.
+	// Bounds of the duration in seconds.
 	TotalTime     *FloatRange `protobuf:"bytes,10,opt,name=total_time,proto3" json:"total_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -648,7 +648,7 @@ func (x *SearchScansRequest) GetTotalTime() *FloatRange {
 	return nil
 }
 
-// A range of numbers; 0 leaves a side open.
+// A range of numbers; 0 leaves a bound open.
 type FloatRange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Lower bound, inclusive.
@@ -708,7 +708,7 @@ type SearchScansResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The scans.
 	Scans []*ScanPublic `protobuf:"bytes,1,rep,name=scans,proto3" json:"scans,omitempty"`
-	// Pass it on for the next page; empty after the last.
+	// Cursor of the next page; empty after the last page.
 	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -779,11 +779,11 @@ type ScanPublic struct {
 	EnabledProducts []string `protobuf:"bytes,8,rep,name=enabled_products,proto3" json:"enabled_products,omitempty"`
 	// Exit code that the scanner suggested.
 	ExitCode int64 `protobuf:"varint,9,opt,name=exit_code,proto3" json:"exit_code,omitempty"`
-	// How many results the scan brought.
+	// Number of results in the scan.
 	FindingsCounts *ScanFindingsCounts `protobuf:"bytes,10,opt,name=findings_counts,proto3" json:"findings_counts,omitempty"`
-	// True if everything was scanned, false for a scan of changes.
+	// True for a full scan, false for a diff scan.
 	IsFullScan bool `protobuf:"varint,11,opt,name=is_full_scan,proto3" json:"is_full_scan,omitempty"`
-	// Where the scan stands.
+	// State of the scan.
 	Status ScanStatus `protobuf:"varint,12,opt,name=status,proto3,enum=palisade.scans.v1.ScanStatus" json:"status,omitempty"`
 	// Duration in seconds.
 	TotalTime     float64 `protobuf:"fixed64,13,opt,name=total_time,proto3" json:"total_time,omitempty"`
@@ -912,12 +912,12 @@ func (x *ScanPublic) GetTotalTime() float64 {
 	return 0
 }
 
-// Numbers of results of a scan by product.
+// Number of results of a scan, by product.
 type ScanFindingsCounts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// All.
 	Total int64 `protobuf:"varint,1,opt,name=total,proto3" json:"total,omitempty"`
-	// Code: static analysis and AI-powered detection.
+	// Code: static analysis and AI detection.
 	Code int64 `protobuf:"varint,2,opt,name=code,proto3" json:"code,omitempty"`
 	// Supply chain.
 	SupplyChain int64 `protobuf:"varint,3,opt,name=supply_chain,proto3" json:"supply_chain,omitempty"`

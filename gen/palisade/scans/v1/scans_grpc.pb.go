@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: palisade/scans/v1/scans.proto
 
-// Package palisade.scans.v1 holds scans and the ways in which their results arrive.
+// Package palisade.scans.v1 holds scans and the uploads of their results.
 
 package scansv1
 

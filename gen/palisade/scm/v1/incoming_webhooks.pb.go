@@ -23,14 +23,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Request of ReceiveWebhook: the first message has the key and the call, every message may carry a part of the body.
+// Request of ReceiveWebhook. The first message has the key and the call; every message may have a part of the body.
 type ReceiveWebhookRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Names whose webhook it is: the last part of the URL that the host was given; first message only.
+	// Identifies the webhook: the last part of the URL that the host has; first message only.
 	WebhookKey string `protobuf:"bytes,1,opt,name=webhook_key,json=webhookKey,proto3" json:"webhook_key,omitempty"`
-	// What the host says about the body; first message only.
+	// Metadata of the body from the host; first message only.
 	Call *WebhookCall `protobuf:"bytes,2,opt,name=call,proto3" json:"call,omitempty"`
-	// The next bytes of the body; all of it at most 5 MiB.
+	// The next bytes of the body; at most 5 MiB in total.
 	Chunk         []byte `protobuf:"bytes,3,opt,name=chunk,proto3" json:"chunk,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -87,16 +87,16 @@ func (x *ReceiveWebhookRequest) GetChunk() []byte {
 	return nil
 }
 
-// What a host says about the body of a webhook, each in the header of the field's option.
+// Metadata of a webhook's body. Each field comes from the header in its option.
 type WebhookCall struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// GitHub: what happened ("pull_request").
+	// GitHub: event ("pull_request").
 	GithubEvent string `protobuf:"bytes,1,opt,name=github_event,json=githubEvent,proto3" json:"github_event,omitempty"`
 	// GitHub: "sha256=" and the HMAC of the body in hexadecimal.
 	GithubSignature string `protobuf:"bytes,2,opt,name=github_signature,json=githubSignature,proto3" json:"github_signature,omitempty"`
 	// GitHub: id of the delivery, for the log.
 	GithubDelivery string `protobuf:"bytes,3,opt,name=github_delivery,json=githubDelivery,proto3" json:"github_delivery,omitempty"`
-	// GitLab: what happened ("Merge Request Hook").
+	// GitLab: event ("Merge Request Hook").
 	GitlabEvent string `protobuf:"bytes,4,opt,name=gitlab_event,json=gitlabEvent,proto3" json:"gitlab_event,omitempty"`
 	// GitLab: the secret itself.
 	GitlabToken string `protobuf:"bytes,5,opt,name=gitlab_token,json=gitlabToken,proto3" json:"gitlab_token,omitempty"`
@@ -104,9 +104,9 @@ type WebhookCall struct {
 	GitlabEventUuid string `protobuf:"bytes,6,opt,name=gitlab_event_uuid,json=gitlabEventUuid,proto3" json:"gitlab_event_uuid,omitempty"`
 	// Standard Webhooks (GitLab's signing token): id of the webhook.
 	WebhookId string `protobuf:"bytes,7,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
-	// Standard Webhooks: when it was signed, in seconds since 1970. More than five minutes from now is refused.
+	// Standard Webhooks: time of the signature, in seconds since 1970. It may differ from now by at most five minutes.
 	WebhookTimestamp string `protobuf:"bytes,8,opt,name=webhook_timestamp,json=webhookTimestamp,proto3" json:"webhook_timestamp,omitempty"`
-	// Standard Webhooks: signatures over id, time and body, with blanks between them.
+	// Standard Webhooks: signatures over id, time and body, separated by blanks.
 	WebhookSignature string `protobuf:"bytes,9,opt,name=webhook_signature,json=webhookSignature,proto3" json:"webhook_signature,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -208,7 +208,7 @@ func (x *WebhookCall) GetWebhookSignature() string {
 // Response of ReceiveWebhook.
 type ReceiveWebhookResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "accepted": it will be acted on; "duplicate": it came before; "ignored": it is none that is acted on.
+	// "accepted": it is processed; "duplicate": it was received before; "ignored": its event is not processed.
 	Status        string `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

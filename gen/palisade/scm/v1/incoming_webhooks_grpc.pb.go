@@ -26,11 +26,11 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "incoming webhooks": what source-code hosts call when something happens in a repository.
+// Service group "incoming webhooks": called by source-code hosts when something happens in a repository.
 type IncomingWebhooksServiceClient interface {
-	// Takes one webhook. Over HTTP the body is the raw one that the host signed, and the fields of WebhookCall are headers.
-	// The signature is what lets a caller in: an unknown key, no signature, a wrong one and one that is too old all get the
-	// same 404. A webhook that came before changes nothing. What a webhook causes is done after the answer.
+	// Receives one webhook. Over HTTP the body is the raw body that the host signed, and the fields of WebhookCall are
+	// headers. The signature authenticates the caller: an unknown key and a missing, wrong or expired signature all get
+	// the same 404. A repeated webhook changes nothing. Its effects happen after the response.
 	ReceiveWebhook(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ReceiveWebhookRequest, ReceiveWebhookResponse], error)
 }
 
@@ -59,11 +59,11 @@ type IncomingWebhooksService_ReceiveWebhookClient = grpc.ClientStreamingClient[R
 // All implementations must embed UnimplementedIncomingWebhooksServiceServer
 // for forward compatibility.
 //
-// Service group "incoming webhooks": what source-code hosts call when something happens in a repository.
+// Service group "incoming webhooks": called by source-code hosts when something happens in a repository.
 type IncomingWebhooksServiceServer interface {
-	// Takes one webhook. Over HTTP the body is the raw one that the host signed, and the fields of WebhookCall are headers.
-	// The signature is what lets a caller in: an unknown key, no signature, a wrong one and one that is too old all get the
-	// same 404. A webhook that came before changes nothing. What a webhook causes is done after the answer.
+	// Receives one webhook. Over HTTP the body is the raw body that the host signed, and the fields of WebhookCall are
+	// headers. The signature authenticates the caller: an unknown key and a missing, wrong or expired signature all get
+	// the same 404. A repeated webhook changes nothing. Its effects happen after the response.
 	ReceiveWebhook(grpc.ClientStreamingServer[ReceiveWebhookRequest, ReceiveWebhookResponse]) error
 	mustEmbedUnimplementedIncomingWebhooksServiceServer()
 }

@@ -24,13 +24,13 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Where in a review comment a text goes.
+// Position of a text in a review comment.
 type ReviewCommentContentType int32
 
 const (
-	// Not set: an addendum. Never shown.
+	// Not set: an addendum. Never returned.
 	ReviewCommentContentType_REVIEW_COMMENT_CONTENT_TYPE_UNSPECIFIED ReviewCommentContentType = 0
-	// At its end.
+	// At the end.
 	ReviewCommentContentType_REVIEW_COMMENT_CONTENT_TYPE_ADDENDUM ReviewCommentContentType = 1
 )
 
@@ -73,11 +73,11 @@ func (ReviewCommentContentType) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_scm_v1_review_comments_proto_rawDescGZIP(), []int{0}
 }
 
-// Which findings a review comment is about.
+// Product of a review comment's findings.
 type Product int32
 
 const (
-	// Not set. Never shown.
+	// Not set. Never returned.
 	Product_PRODUCT_UNSPECIFIED Product = 0
 	// Code.
 	Product_PRODUCT_SAST Product = 1
@@ -85,7 +85,7 @@ const (
 	Product_PRODUCT_SCA Product = 2
 	// Secrets.
 	Product_PRODUCT_SECRETS Product = 3
-	// Code, found with AI.
+	// Code, found by AI.
 	Product_PRODUCT_AI_SAST Product = 4
 )
 
@@ -137,13 +137,13 @@ func (Product) EnumDescriptor() ([]byte, []int) {
 // Text that is added to review comments.
 type ReviewCommentContent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id. Not read in requests: the path decides.
+	// Id. Ignored in requests: the path gives it.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Where the text goes; an addendum when not set.
+	// Position of the text; an addendum when not set.
 	ContentType ReviewCommentContentType `protobuf:"varint,2,opt,name=content_type,json=contentType,proto3,enum=palisade.scm.v1.ReviewCommentContentType" json:"content_type,omitempty"`
 	// The text, in the host's Markdown.
 	Content string `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
-	// Which review comments it is for.
+	// Review comments that get the text.
 	ProductContent *ProductContent `protobuf:"bytes,4,opt,name=product_content,json=productContent,proto3" json:"product_content,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -207,7 +207,7 @@ func (x *ReviewCommentContent) GetProductContent() *ProductContent {
 	return nil
 }
 
-// The product that a text is for.
+// The product of a text.
 type ProductContent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Product.
@@ -258,7 +258,7 @@ type CreateReviewCommentProductContentRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// What to add.
+	// The text to add.
 	ReviewCommentProductContent *ReviewCommentContent `protobuf:"bytes,2,opt,name=review_comment_product_content,json=reviewCommentProductContent,proto3" json:"review_comment_product_content,omitempty"`
 	unknownFields               protoimpl.UnknownFields
 	sizeCache                   protoimpl.SizeCache
@@ -311,7 +311,7 @@ func (x *CreateReviewCommentProductContentRequest) GetReviewCommentProductConten
 // Response of CreateReviewCommentProductContent.
 type CreateReviewCommentProductContentResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What was added.
+	// The added text.
 	ReviewCommentProductContent *ReviewCommentContent `protobuf:"bytes,1,opt,name=review_comment_product_content,json=reviewCommentProductContent,proto3" json:"review_comment_product_content,omitempty"`
 	unknownFields               protoimpl.UnknownFields
 	sizeCache                   protoimpl.SizeCache
@@ -453,7 +453,7 @@ type UpdateReviewCommentProductContentRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Id of the text.
 	ReviewCommentProductContentId int64 `protobuf:"varint,2,opt,name=review_comment_product_content_id,json=reviewCommentProductContentId,proto3" json:"review_comment_product_content_id,omitempty"`
-	// What it becomes.
+	// The new text.
 	ReviewCommentProductContent *ReviewCommentContent `protobuf:"bytes,3,opt,name=review_comment_product_content,json=reviewCommentProductContent,proto3" json:"review_comment_product_content,omitempty"`
 	unknownFields               protoimpl.UnknownFields
 	sizeCache                   protoimpl.SizeCache
@@ -513,7 +513,7 @@ func (x *UpdateReviewCommentProductContentRequest) GetReviewCommentProductConten
 // Response of UpdateReviewCommentProductContent.
 type UpdateReviewCommentProductContentResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it became.
+	// The text after the change.
 	ReviewCommentProductContent *ReviewCommentContent `protobuf:"bytes,1,opt,name=review_comment_product_content,json=reviewCommentProductContent,proto3" json:"review_comment_product_content,omitempty"`
 	unknownFields               protoimpl.UnknownFields
 	sizeCache                   protoimpl.SizeCache

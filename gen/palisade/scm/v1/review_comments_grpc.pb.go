@@ -29,14 +29,14 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "review comment product content": text that a deployment adds to the review comments of a product. There
-// is at most one of each type for each product.
+// Service group "review comment product content": text that a deployment adds to the review comments of a product.
+// There is at most one text per type and product.
 type ReviewCommentProductContentServiceClient interface {
 	// Adds text to the review comments of a product.
 	CreateReviewCommentProductContent(ctx context.Context, in *CreateReviewCommentProductContentRequest, opts ...grpc.CallOption) (*CreateReviewCommentProductContentResponse, error)
 	// Lists the texts of a deployment by id.
 	ListReviewCommentProductContent(ctx context.Context, in *ListReviewCommentProductContentRequest, opts ...grpc.CallOption) (*ListReviewCommentProductContentResponse, error)
-	// Replaces a text, with its type and product.
+	// Replaces a text, including its type and product.
 	UpdateReviewCommentProductContent(ctx context.Context, in *UpdateReviewCommentProductContentRequest, opts ...grpc.CallOption) (*UpdateReviewCommentProductContentResponse, error)
 	// Deletes a text.
 	DeleteReviewCommentProductContent(ctx context.Context, in *DeleteReviewCommentProductContentRequest, opts ...grpc.CallOption) (*DeleteReviewCommentProductContentResponse, error)
@@ -94,14 +94,14 @@ func (c *reviewCommentProductContentServiceClient) DeleteReviewCommentProductCon
 // All implementations must embed UnimplementedReviewCommentProductContentServiceServer
 // for forward compatibility.
 //
-// Service group "review comment product content": text that a deployment adds to the review comments of a product. There
-// is at most one of each type for each product.
+// Service group "review comment product content": text that a deployment adds to the review comments of a product.
+// There is at most one text per type and product.
 type ReviewCommentProductContentServiceServer interface {
 	// Adds text to the review comments of a product.
 	CreateReviewCommentProductContent(context.Context, *CreateReviewCommentProductContentRequest) (*CreateReviewCommentProductContentResponse, error)
 	// Lists the texts of a deployment by id.
 	ListReviewCommentProductContent(context.Context, *ListReviewCommentProductContentRequest) (*ListReviewCommentProductContentResponse, error)
-	// Replaces a text, with its type and product.
+	// Replaces a text, including its type and product.
 	UpdateReviewCommentProductContent(context.Context, *UpdateReviewCommentProductContentRequest) (*UpdateReviewCommentProductContentResponse, error)
 	// Deletes a text.
 	DeleteReviewCommentProductContent(context.Context, *DeleteReviewCommentProductContentRequest) (*DeleteReviewCommentProductContentResponse, error)

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: palisade/scm/v1/scm.proto
 
-// Package palisade.scm.v1 holds the connections to source-code hosts: what they are, and what is known of them.
+// Package palisade.scm.v1 holds the connections to source-code hosts, and their state.
 
 package scmv1
 
@@ -29,7 +29,7 @@ const (
 type ScmType int32
 
 const (
-	// Not set. Never shown.
+	// Not set. Never returned.
 	ScmType_SCM_TYPE_UNSPECIFIED ScmType = 0
 	// GitHub.
 	ScmType_SCM_TYPE_GITHUB ScmType = 1
@@ -106,11 +106,11 @@ func (ScmType) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_scm_v1_scm_proto_rawDescGZIP(), []int{0}
 }
 
-// What a namespace is at its host, in the words of the published API.
+// Kind of a namespace at its host, in the words of the published API.
 type GithubEntityType int32
 
 const (
-	// Not known, or not set. Never shown.
+	// Not known, or not set. Never returned.
 	GithubEntityType_GITHUB_ENTITY_TYPE_UNSPECIFIED GithubEntityType = 0
 	// An organization or group.
 	GithubEntityType_GITHUB_ENTITY_TYPE_ORG GithubEntityType = 1
@@ -159,11 +159,11 @@ func (GithubEntityType) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_scm_v1_scm_proto_rawDescGZIP(), []int{1}
 }
 
-// What a namespace is at its host, in the words of the specification.
+// Kind of a namespace at its host, in the words of the specification.
 type VendorEntityType int32
 
 const (
-	// Not known. Never shown.
+	// Not known. Never returned.
 	VendorEntityType_VENDOR_ENTITY_TYPE_UNSPECIFIED VendorEntityType = 0
 	// An organization or group.
 	VendorEntityType_VENDOR_ENTITY_TYPE_ORG VendorEntityType = 1
@@ -212,8 +212,8 @@ func (VendorEntityType) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_scm_v1_scm_proto_rawDescGZIP(), []int{2}
 }
 
-// A connection of the deployment to an organization, group or person at a source-code host. The credential itself is
-// never shown.
+// A connection of the deployment to an organization, group or person at a source-code host. The credential is never
+// returned.
 type ScmConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id.
@@ -222,35 +222,35 @@ type ScmConfig struct {
 	Type ScmType `protobuf:"varint,2,opt,name=type,proto3,enum=palisade.scm.v1.ScmType" json:"type,omitempty"`
 	// Organization, group (with its parents, "acme/platform") or person at the host.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// The caller's own name for where the connection comes from; empty when it gave none.
+	// The caller's name for the origin of the connection; empty when the caller gave none.
 	SourceId string `protobuf:"bytes,4,opt,name=source_id,json=sourceId,proto3" json:"source_id,omitempty"`
-	// Web URL of the host, without a slash at the end.
+	// Web URL of the host, without a trailing slash.
 	BaseUrl string `protobuf:"bytes,5,opt,name=base_url,json=baseUrl,proto3" json:"base_url,omitempty"`
 	// The application at the host that the connection uses; absent when it uses none.
 	App *ScmApp `protobuf:"bytes,6,opt,name=app,proto3" json:"app,omitempty"`
-	// How the latest check went; absent before the first.
+	// Result of the latest check; absent before the first.
 	Status *ScmStatus `protobuf:"bytes,7,opt,name=status,proto3" json:"status,omitempty"`
 	// True if the connection's application is installed in the namespace.
 	Installed bool `protobuf:"varint,8,opt,name=installed,proto3" json:"installed,omitempty"`
 	// True if the host has suspended that installation.
 	Suspended bool `protobuf:"varint,9,opt,name=suspended,proto3" json:"suspended,omitempty"`
-	// What the namespace is; absent before the first successful check. The published API calls it so for all hosts.
+	// Kind of the namespace; absent before the first successful check. The published API uses this name for all hosts.
 	GithubEntityType GithubEntityType `protobuf:"varint,10,opt,name=github_entity_type,json=githubEntityType,proto3,enum=palisade.scm.v1.GithubEntityType" json:"github_entity_type,omitempty"`
-	// The same fact under the name that the specification uses: clients of either one find their field.
+	// The same under the name in the specification, for clients that read that one.
 	VendorEntityType VendorEntityType `protobuf:"varint,11,opt,name=vendor_entity_type,json=vendorEntityType,proto3,enum=palisade.scm.v1.VendorEntityType" json:"vendor_entity_type,omitempty"`
-	// True if the repositories of the namespace are to be scanned by themselves.
+	// True if the repositories of the namespace are scanned automatically.
 	AutoScan bool `protobuf:"varint,12,opt,name=auto_scan,json=autoScan,proto3" json:"auto_scan,omitempty"`
-	// True if calls to the host take the network broker.
+	// True if calls to the host use the network broker.
 	UseNetworkBroker bool `protobuf:"varint,13,opt,name=use_network_broker,json=useNetworkBroker,proto3" json:"use_network_broker,omitempty"`
-	// What the access token may do; absent before the first successful check.
+	// Permissions of the access token; absent before the first successful check.
 	TokenScopes *ScmTokenScopes `protobuf:"bytes,14,opt,name=token_scopes,json=tokenScopes,proto3" json:"token_scopes,omitempty"`
-	// Webhooks of ours at the host, as it told us last.
+	// Palisade's webhooks at the host, as the host last reported them.
 	Subscriptions []*ScmWebhookSubscription `protobuf:"bytes,15,rep,name=subscriptions,proto3" json:"subscriptions,omitempty"`
-	// When all repositories were read last; absent before the first time.
+	// Time of the last complete synchronization of repositories; absent before the first.
 	LastSuccessfulSyncAt *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=last_successful_sync_at,json=lastSuccessfulSyncAt,proto3" json:"last_successful_sync_at,omitempty"`
 	// Settings of automatic scans.
 	AutoScanSettings *AutoScanSettings `protobuf:"bytes,17,opt,name=auto_scan_settings,json=autoScanSettings,proto3" json:"auto_scan_settings,omitempty"`
-	// True if an access token is stored, whether or not there is an application.
+	// True if an access token is stored, with or without an application.
 	HasAccessToken bool `protobuf:"varint,18,opt,name=has_access_token,json=hasAccessToken,proto3" json:"has_access_token,omitempty"`
 	// The host's id of the namespace; empty before the first successful check.
 	ScmId         string `protobuf:"bytes,19,opt,name=scm_id,json=scmId,proto3" json:"scm_id,omitempty"`
@@ -432,7 +432,7 @@ type ScmApp struct {
 	AppId string `protobuf:"bytes,3,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
 	// Kind of host.
 	ScmType ScmType `protobuf:"varint,4,opt,name=scm_type,json=scmType,proto3,enum=palisade.scm.v1.ScmType" json:"scm_type,omitempty"`
-	// Web URL of the host, without a slash at the end.
+	// Web URL of the host, without a trailing slash.
 	BaseUrl string `protobuf:"bytes,5,opt,name=base_url,json=baseUrl,proto3" json:"base_url,omitempty"`
 	// The request that the application came from.
 	RequestId string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -539,14 +539,14 @@ func (x *ScmApp) GetTenantId() string {
 	return ""
 }
 
-// How a check of a connection went.
+// Result of a check of a connection.
 type ScmStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// When it was checked.
 	Checked *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=checked,proto3" json:"checked,omitempty"`
-	// True if the host knew the namespace and took the credential.
+	// True if the host knows the namespace and accepted the credential.
 	Ok bool `protobuf:"varint,2,opt,name=ok,proto3" json:"ok,omitempty"`
-	// What is wrong and what to do about it; empty when ok.
+	// What is wrong and how to fix it; empty when ok.
 	Error         string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -603,10 +603,10 @@ func (x *ScmStatus) GetError() string {
 	return ""
 }
 
-// What an access token may do at its host.
+// Permissions of an access token at its host.
 type ScmTokenScopes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Read the facts about repositories.
+	// Read the metadata of repositories.
 	ReadMetadata bool `protobuf:"varint,1,opt,name=read_metadata,json=readMetadata,proto3" json:"read_metadata,omitempty"`
 	// Read pull requests.
 	ReadPullRequest bool `protobuf:"varint,2,opt,name=read_pull_request,json=readPullRequest,proto3" json:"read_pull_request,omitempty"`
@@ -712,12 +712,12 @@ func (x *ScmTokenScopes) GetWritePullRequest() bool {
 	return false
 }
 
-// A webhook of ours at a host.
+// A webhook of Palisade at a host.
 type ScmWebhookSubscription struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Web URL of the namespace that is watched.
 	ScmUrl string `protobuf:"bytes,1,opt,name=scm_url,json=scmUrl,proto3" json:"scm_url,omitempty"`
-	// The host's words for what it sends, sorted.
+	// Events in the host's terms, sorted.
 	Events        []string `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -770,7 +770,7 @@ func (x *ScmWebhookSubscription) GetEvents() []string {
 // Settings of automatic scans.
 type AutoScanSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True if changes are scanned, not only whole repositories. Absent in a change: it stays.
+	// True if changes are scanned, not only whole repositories. In a change, absent leaves it unchanged.
 	DiffEnabled   *bool `protobuf:"varint,1,opt,name=diff_enabled,json=diffEnabled,proto3,oneof" json:"diff_enabled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

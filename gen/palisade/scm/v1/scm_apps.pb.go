@@ -29,13 +29,13 @@ type CreateScmAppRequestRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Id of the connection that is to use the application; 0 for none. What else is left out is taken from it.
+	// Id of the connection that will use the application; 0 for none. The connection provides the absent fields.
 	DeploymentScmConfigId int64 `protobuf:"varint,2,opt,name=deployment_scm_config_id,json=deploymentScmConfigId,proto3" json:"deployment_scm_config_id,omitempty"`
-	// Web URL of the host, with https; https://github.com when it and the connection are left out.
+	// Web URL of the host, with https; https://github.com when it and the connection are absent.
 	BaseUrl string `protobuf:"bytes,3,opt,name=base_url,json=baseUrl,proto3" json:"base_url,omitempty"`
 	// Organization or person at the host; required without a connection.
 	Namespace string `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// What the namespace is; an organization when it and the connection do not say.
+	// Kind of the namespace; an organization when neither this field nor the connection gives one.
 	GithubEntityType GithubEntityType `protobuf:"varint,5,opt,name=github_entity_type,json=githubEntityType,proto3,enum=palisade.scm.v1.GithubEntityType" json:"github_entity_type,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -109,7 +109,7 @@ func (x *CreateScmAppRequestRequest) GetGithubEntityType() GithubEntityType {
 // Response of CreateScmAppRequest.
 type CreateScmAppRequestResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Names the request: random, not to be guessed.
+	// Identifies the request: a random value that cannot be guessed.
 	RequestId     string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -157,7 +157,7 @@ type CompleteScmAppRequestRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The request.
 	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// What GitHub sent back: it is good once, for an hour.
+	// The code that GitHub returned. It is valid once, for an hour.
 	Code          string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -414,7 +414,7 @@ type GetGitHubAppStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// The namespace as it was asked for.
+	// The namespace in the request.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// True if an application is installed there and not suspended.
 	Installed     bool `protobuf:"varint,3,opt,name=installed,proto3" json:"installed,omitempty"`
@@ -625,7 +625,7 @@ type DeleteScmAppResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Id that the application had.
+	// Id of the deleted application.
 	ScmAppId      int64 `protobuf:"varint,2,opt,name=scm_app_id,json=scmAppId,proto3" json:"scm_app_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -733,7 +733,7 @@ func (x *RotateScmAppWebhookSecretRequest) GetScmAppId() int64 {
 // Response of RotateScmAppWebhookSecret.
 type RotateScmAppWebhookSecretResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always true: what went wrong is an error.
+	// Always true: failures are errors.
 	Success       bool `protobuf:"varint,1,opt,name=success,proto3" json:"success,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

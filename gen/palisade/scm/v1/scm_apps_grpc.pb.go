@@ -32,27 +32,29 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "SCM apps": applications that a deployment registers at its GitHub, by GitHub's manifest flow. An
-// administrator makes a request here, creates the application at GitHub with requestId as the state of the flow and with
-// the URL /api/scm/webhooks/{requestId} for its webhook, and completes the request with the code that GitHub sends back.
+// Service group "SCM apps": applications that a deployment registers at GitHub with GitHub's manifest flow. An
+// administrator creates a request here, creates the application at GitHub with requestId as the state of the flow and
+// the URL /api/scm/webhooks/{requestId} for its webhook, and completes the request with the code that GitHub returns.
 type ScmAppsServiceClient interface {
-	// Begins the registration of an application. The request is void after an hour.
+	// Starts the registration of an application. The request expires after an hour.
 	CreateScmAppRequest(ctx context.Context, in *CreateScmAppRequestRequest, opts ...grpc.CallOption) (*CreateScmAppRequestResponse, error)
-	// Ends a registration: exchanges the code for the application's credentials, which are stored sealed and never shown,
-	// and points the application's webhook here. The caller must administer the deployment of the request.
+	// Completes a registration: exchanges the code for the application's credentials and sets the URL of the
+	// application's webhook. The credentials are stored encrypted and never returned. The caller must administer the
+	// deployment of the request.
 	CompleteScmAppRequest(ctx context.Context, in *CompleteScmAppRequestRequest, opts ...grpc.CallOption) (*CompleteScmAppRequestResponse, error)
-	// Returns the application of a request: until the request is completed, without the facts that the host will give.
+	// Returns the application of a request. Until the request is completed, the fields that the host provides are
+	// missing.
 	GetScmApp(ctx context.Context, in *GetScmAppRequest, opts ...grpc.CallOption) (*GetScmAppResponse, error)
-	// Tells whether an application is installed in a namespace of GitHub: as its webhooks said last. It stands after
-	// GetScmApp because its path is one of that one's too.
+	// Reports whether an application is installed in a namespace of GitHub, according to the latest webhooks. Declared
+	// after GetScmApp so that its path has precedence.
 	GetGitHubAppStatus(ctx context.Context, in *GetGitHubAppStatusRequest, opts ...grpc.CallOption) (*GetGitHubAppStatusResponse, error)
 	// Lists the registered applications of a deployment by id.
 	ListScmApps(ctx context.Context, in *ListScmAppsRequest, opts ...grpc.CallOption) (*ListScmAppsResponse, error)
-	// Forgets an application with its credentials; connections that use it stay. At the host its owner deletes it: no
-	// application may do that itself.
+	// Deletes an application here, with its credentials. Connections that use it stay. Its owner must delete it at the
+	// host: no application can delete itself.
 	DeleteScmApp(ctx context.Context, in *DeleteScmAppRequest, opts ...grpc.CallOption) (*DeleteScmAppResponse, error)
-	// Gives the application's webhook a new secret, at the host first and then here. Webhooks that were signed with the one
-	// before are accepted for 24 hours more.
+	// Rotates the secret of the application's webhook, first at the host and then here. The previous secret is accepted
+	// for 24 hours.
 	RotateScmAppWebhookSecret(ctx context.Context, in *RotateScmAppWebhookSecretRequest, opts ...grpc.CallOption) (*RotateScmAppWebhookSecretResponse, error)
 }
 
@@ -138,27 +140,29 @@ func (c *scmAppsServiceClient) RotateScmAppWebhookSecret(ctx context.Context, in
 // All implementations must embed UnimplementedScmAppsServiceServer
 // for forward compatibility.
 //
-// Service group "SCM apps": applications that a deployment registers at its GitHub, by GitHub's manifest flow. An
-// administrator makes a request here, creates the application at GitHub with requestId as the state of the flow and with
-// the URL /api/scm/webhooks/{requestId} for its webhook, and completes the request with the code that GitHub sends back.
+// Service group "SCM apps": applications that a deployment registers at GitHub with GitHub's manifest flow. An
+// administrator creates a request here, creates the application at GitHub with requestId as the state of the flow and
+// the URL /api/scm/webhooks/{requestId} for its webhook, and completes the request with the code that GitHub returns.
 type ScmAppsServiceServer interface {
-	// Begins the registration of an application. The request is void after an hour.
+	// Starts the registration of an application. The request expires after an hour.
 	CreateScmAppRequest(context.Context, *CreateScmAppRequestRequest) (*CreateScmAppRequestResponse, error)
-	// Ends a registration: exchanges the code for the application's credentials, which are stored sealed and never shown,
-	// and points the application's webhook here. The caller must administer the deployment of the request.
+	// Completes a registration: exchanges the code for the application's credentials and sets the URL of the
+	// application's webhook. The credentials are stored encrypted and never returned. The caller must administer the
+	// deployment of the request.
 	CompleteScmAppRequest(context.Context, *CompleteScmAppRequestRequest) (*CompleteScmAppRequestResponse, error)
-	// Returns the application of a request: until the request is completed, without the facts that the host will give.
+	// Returns the application of a request. Until the request is completed, the fields that the host provides are
+	// missing.
 	GetScmApp(context.Context, *GetScmAppRequest) (*GetScmAppResponse, error)
-	// Tells whether an application is installed in a namespace of GitHub: as its webhooks said last. It stands after
-	// GetScmApp because its path is one of that one's too.
+	// Reports whether an application is installed in a namespace of GitHub, according to the latest webhooks. Declared
+	// after GetScmApp so that its path has precedence.
 	GetGitHubAppStatus(context.Context, *GetGitHubAppStatusRequest) (*GetGitHubAppStatusResponse, error)
 	// Lists the registered applications of a deployment by id.
 	ListScmApps(context.Context, *ListScmAppsRequest) (*ListScmAppsResponse, error)
-	// Forgets an application with its credentials; connections that use it stay. At the host its owner deletes it: no
-	// application may do that itself.
+	// Deletes an application here, with its credentials. Connections that use it stay. Its owner must delete it at the
+	// host: no application can delete itself.
 	DeleteScmApp(context.Context, *DeleteScmAppRequest) (*DeleteScmAppResponse, error)
-	// Gives the application's webhook a new secret, at the host first and then here. Webhooks that were signed with the one
-	// before are accepted for 24 hours more.
+	// Rotates the secret of the application's webhook, first at the host and then here. The previous secret is accepted
+	// for 24 hours.
 	RotateScmAppWebhookSecret(context.Context, *RotateScmAppWebhookSecretRequest) (*RotateScmAppWebhookSecretResponse, error)
 	mustEmbedUnimplementedScmAppsServiceServer()
 }

@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What lists are ordered by.
+// Sort key of lists.
 type ScmConfigSortBy int32
 
 const (
@@ -34,7 +34,7 @@ const (
 	ScmConfigSortBy_SCM_CONFIG_SORT_BY_NAME ScmConfigSortBy = 1
 	// The id.
 	ScmConfigSortBy_SCM_CONFIG_SORT_BY_ID ScmConfigSortBy = 2
-	// When all repositories were read last; those that never were come before all others.
+	// Time of the last complete synchronization; connections that never had one sort first.
 	ScmConfigSortBy_SCM_CONFIG_SORT_BY_LAST_SUCCESSFUL_SYNC_AT ScmConfigSortBy = 3
 )
 
@@ -192,9 +192,9 @@ func (x *CheckScmConfigRequest) GetConfigId() int64 {
 // Response of CheckScmConfig.
 type CheckScmConfigResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How the check went.
+	// Result of the check.
 	Status *ScmStatus `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	// What the access token may do; absent when the check failed.
+	// Permissions of the access token; absent when the check failed.
 	TokenScopes   *ScmTokenScopes `protobuf:"bytes,2,opt,name=token_scopes,json=tokenScopes,proto3" json:"token_scopes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -253,20 +253,20 @@ type CreateScmConfigRequest struct {
 	Type ScmType `protobuf:"varint,2,opt,name=type,proto3,enum=palisade.scm.v1.ScmType" json:"type,omitempty"`
 	// Organization, group (with its parents, "acme/platform") or person at the host.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// The caller's own name for where the connection comes from.
+	// The caller's name for the origin of the connection.
 	SourceId string `protobuf:"bytes,4,opt,name=source_id,json=sourceId,proto3" json:"source_id,omitempty"`
-	// Web URL of the host, with https. Empty for the hosts that are one service on the internet (GitHub, GitLab, …);
-	// required for those that people run themselves. It is a secret until it is known to hold none: people paste URLs with
-	// passwords in them.
+	// Web URL of the host, with https. Empty for hosts that are a single internet service (GitHub, GitLab, …); required
+	// for self-managed hosts. Treated as a secret until it is known to contain none, because people paste URLs with
+	// passwords.
 	BaseUrl string `protobuf:"bytes,5,opt,name=base_url,json=baseUrl,proto3" json:"base_url,omitempty"`
-	// Credential at the host. It is stored sealed and never shown.
+	// Credential at the host. It is stored encrypted and never returned.
 	AccessToken string `protobuf:"bytes,6,opt,name=access_token,json=accessToken,proto3" json:"access_token,omitempty"`
-	// Id of another connection to the same host: the new one uses its application and, when access_token is empty, a copy
-	// of its access token.
+	// Id of another connection to the same host. The new connection uses its application and, when access_token is empty,
+	// a copy of its access token.
 	ScmConfigId int64 `protobuf:"varint,7,opt,name=scm_config_id,json=scmConfigId,proto3" json:"scm_config_id,omitempty"`
-	// True makes a webhook at the host.
+	// True creates a webhook at the host.
 	Subscribe bool `protobuf:"varint,8,opt,name=subscribe,proto3" json:"subscribe,omitempty"`
-	// True if the repositories of the namespace are to be scanned by themselves.
+	// True if the repositories of the namespace are scanned automatically.
 	AutoScan bool `protobuf:"varint,9,opt,name=auto_scan,json=autoScan,proto3" json:"auto_scan,omitempty"`
 	// Settings of automatic scans.
 	AutoScanSettings *AutoScanSettings `protobuf:"bytes,10,opt,name=auto_scan_settings,json=autoScanSettings,proto3" json:"auto_scan_settings,omitempty"`
@@ -431,7 +431,7 @@ type ListScmConfigRequest struct {
 	Cursor string `protobuf:"bytes,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	// Direction; ascending when not set.
 	SortDirection SortDirection `protobuf:"varint,4,opt,name=sort_direction,json=sortDirection,proto3,enum=palisade.scm.v1.SortDirection" json:"sort_direction,omitempty"`
-	// What to order by; the id when not set.
+	// Sort key; the id when not set.
 	SortBy        ScmConfigSortBy `protobuf:"varint,5,opt,name=sort_by,json=sortBy,proto3,enum=palisade.scm.v1.ScmConfigSortBy" json:"sort_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -507,7 +507,7 @@ type ListScmConfigResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The page of connections.
 	Configs []*ScmConfig `protobuf:"bytes,1,rep,name=configs,proto3" json:"configs,omitempty"`
-	// Pass it on for the next page; empty after the last.
+	// Cursor of the next page; empty after the last page.
 	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -656,18 +656,18 @@ type PatchScmConfigRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Id of the connection.
 	ConfigId int64 `protobuf:"varint,2,opt,name=config_id,json=configId,proto3" json:"config_id,omitempty"`
-	// New credential at the host. Over gRPC "" removes it; over HTTP "" counts as absent, as in every body (clients send
-	// whole structs), so that no credential is lost by mistake.
+	// New credential at the host. Over gRPC "" removes it. Over HTTP "" counts as absent, because clients send whole
+	// structs and a credential must not be lost by accident.
 	AccessToken *string `protobuf:"bytes,3,opt,name=access_token,json=accessToken,proto3,oneof" json:"access_token,omitempty"`
-	// New choice of automatic scans.
+	// Whether repositories are scanned automatically.
 	AutoScan *bool `protobuf:"varint,4,opt,name=auto_scan,json=autoScan,proto3,oneof" json:"auto_scan,omitempty"`
-	// New choice of the network broker.
+	// Whether calls use the network broker.
 	UseNetworkBroker *bool `protobuf:"varint,5,opt,name=use_network_broker,json=useNetworkBroker,proto3,oneof" json:"use_network_broker,omitempty"`
-	// New organization, group or person at the same host. What was known of the old one is forgotten, and its webhook is
-	// made again for the new one.
+	// New organization, group or person at the same host. The state of the previous namespace is deleted, and its webhook
+	// is created again for the new one.
 	Namespace *string `protobuf:"bytes,6,opt,name=namespace,proto3,oneof" json:"namespace,omitempty"`
-	// True makes a webhook at the host, false deletes it. The change itself is kept when the host refuses: status.error
-	// says why it did.
+	// True creates a webhook at the host, false deletes it. The other changes are kept when the host refuses;
+	// status.error then has the reason.
 	Subscribe *bool `protobuf:"varint,7,opt,name=subscribe,proto3,oneof" json:"subscribe,omitempty"`
 	// New settings of automatic scans.
 	AutoScanSettings *AutoScanSettings `protobuf:"bytes,8,opt,name=auto_scan_settings,json=autoScanSettings,proto3" json:"auto_scan_settings,omitempty"`
@@ -820,7 +820,7 @@ type SearchScmConfigRequest struct {
 	Filter *SearchScmConfigRequestFilter `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Direction; ascending when not set.
 	SortDirection SortDirection `protobuf:"varint,5,opt,name=sort_direction,json=sortDirection,proto3,enum=palisade.scm.v1.SortDirection" json:"sort_direction,omitempty"`
-	// What to order by; the id when not set.
+	// Sort key; the id when not set.
 	SortBy        ScmConfigSortBy `protobuf:"varint,6,opt,name=sort_by,json=sortBy,proto3,enum=palisade.scm.v1.ScmConfigSortBy" json:"sort_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -898,14 +898,14 @@ func (x *SearchScmConfigRequest) GetSortBy() ScmConfigSortBy {
 	return ScmConfigSortBy_SCM_CONFIG_SORT_BY_UNSPECIFIED
 }
 
-// Which connections to list: those to which all of it applies.
+// Filter of connections; all fields must match.
 type SearchScmConfigRequestFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// A part of the namespace, without regard to case.
+	// Part of the namespace, case-insensitive.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Kind of host.
 	Type ScmType `protobuf:"varint,2,opt,name=type,proto3,enum=palisade.scm.v1.ScmType" json:"type,omitempty"`
-	// True for those whose latest check went well, false for all others.
+	// True: the latest check succeeded; false: it did not.
 	StatusOk      *bool `protobuf:"varint,3,opt,name=status_ok,json=statusOk,proto3,oneof" json:"status_ok,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -967,7 +967,7 @@ type SearchScmConfigResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The page of connections.
 	Configs []*ScmConfig `protobuf:"bytes,1,rep,name=configs,proto3" json:"configs,omitempty"`
-	// Pass it on for the next page; empty after the last.
+	// Cursor of the next page; empty after the last page.
 	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1084,7 +1084,7 @@ func (x *SyncScmConfigRequest) GetDebug() bool {
 // Response of SyncScmConfig.
 type SyncScmConfigResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Names the background task, for a day.
+	// Identifies the background task, for a day.
 	TaskTokenJwt  string `protobuf:"bytes,1,opt,name=task_token_jwt,json=taskTokenJwt,proto3" json:"task_token_jwt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -34,21 +34,21 @@ const (
 //
 // Service group "SCM configurations": connections to organizations, groups and persons at source-code hosts.
 type ScmServiceClient interface {
-	// Calls the host with the stored credential, and stores and returns what it said. A host that refuses or does not
-	// answer is not an error of this call: status.ok is then false and status.error says why.
+	// Calls the host with the stored credential, and stores and returns the result. If the host refuses or does not
+	// answer, the call succeeds with status.ok false and the reason in status.error.
 	CheckScmConfig(ctx context.Context, in *CheckScmConfigRequest, opts ...grpc.CallOption) (*CheckScmConfigResponse, error)
-	// Makes a connection. It is kept when subscribing fails: status.error says why it did.
+	// Creates a connection. It is kept when subscribing fails; status.error then has the reason.
 	CreateScmConfig(ctx context.Context, in *CreateScmConfigRequest, opts ...grpc.CallOption) (*CreateScmConfigResponse, error)
 	// Lists the connections of a deployment.
 	ListScmConfig(ctx context.Context, in *ListScmConfigRequest, opts ...grpc.CallOption) (*ListScmConfigResponse, error)
-	// Deletes a connection with its credential. Its webhooks at the host are deleted in the background, as far as the host
-	// allows it; its projects stay.
+	// Deletes a connection and its credential. Its webhooks at the host are deleted in the background, if the host
+	// permits it. Its projects stay.
 	DeleteScmConfig(ctx context.Context, in *DeleteScmConfigRequest, opts ...grpc.CallOption) (*DeleteScmConfigResponse, error)
-	// Changes a connection: the fields that are absent stay as they are.
+	// Changes a connection; absent fields stay unchanged.
 	PatchScmConfig(ctx context.Context, in *PatchScmConfigRequest, opts ...grpc.CallOption) (*PatchScmConfigResponse, error)
 	// Lists the connections that match a filter.
 	SearchScmConfig(ctx context.Context, in *SearchScmConfigRequest, opts ...grpc.CallOption) (*SearchScmConfigResponse, error)
-	// Reads all repositories of a connection in the background, and makes or updates a project for each.
+	// Reads all repositories of a connection in the background, and creates or updates a project for each.
 	SyncScmConfig(ctx context.Context, in *SyncScmConfigRequest, opts ...grpc.CallOption) (*SyncScmConfigResponse, error)
 }
 
@@ -136,21 +136,21 @@ func (c *scmServiceClient) SyncScmConfig(ctx context.Context, in *SyncScmConfigR
 //
 // Service group "SCM configurations": connections to organizations, groups and persons at source-code hosts.
 type ScmServiceServer interface {
-	// Calls the host with the stored credential, and stores and returns what it said. A host that refuses or does not
-	// answer is not an error of this call: status.ok is then false and status.error says why.
+	// Calls the host with the stored credential, and stores and returns the result. If the host refuses or does not
+	// answer, the call succeeds with status.ok false and the reason in status.error.
 	CheckScmConfig(context.Context, *CheckScmConfigRequest) (*CheckScmConfigResponse, error)
-	// Makes a connection. It is kept when subscribing fails: status.error says why it did.
+	// Creates a connection. It is kept when subscribing fails; status.error then has the reason.
 	CreateScmConfig(context.Context, *CreateScmConfigRequest) (*CreateScmConfigResponse, error)
 	// Lists the connections of a deployment.
 	ListScmConfig(context.Context, *ListScmConfigRequest) (*ListScmConfigResponse, error)
-	// Deletes a connection with its credential. Its webhooks at the host are deleted in the background, as far as the host
-	// allows it; its projects stay.
+	// Deletes a connection and its credential. Its webhooks at the host are deleted in the background, if the host
+	// permits it. Its projects stay.
 	DeleteScmConfig(context.Context, *DeleteScmConfigRequest) (*DeleteScmConfigResponse, error)
-	// Changes a connection: the fields that are absent stay as they are.
+	// Changes a connection; absent fields stay unchanged.
 	PatchScmConfig(context.Context, *PatchScmConfigRequest) (*PatchScmConfigResponse, error)
 	// Lists the connections that match a filter.
 	SearchScmConfig(context.Context, *SearchScmConfigRequest) (*SearchScmConfigResponse, error)
-	// Reads all repositories of a connection in the background, and makes or updates a project for each.
+	// Reads all repositories of a connection in the background, and creates or updates a project for each.
 	SyncScmConfig(context.Context, *SyncScmConfigRequest) (*SyncScmConfigResponse, error)
 	mustEmbedUnimplementedScmServiceServer()
 }

@@ -323,7 +323,7 @@ type ScmWebhookSubscriptionUnsubscribeResponse struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Id of the connection.
 	ConfigId int64 `protobuf:"varint,2,opt,name=config_id,json=configId,proto3" json:"config_id,omitempty"`
-	// The webhook that was deleted; absent when there was none.
+	// The deleted webhook; absent when there was none.
 	Subscription  *ScmWebhookSubscription `protobuf:"bytes,3,opt,name=subscription,proto3" json:"subscription,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -438,7 +438,7 @@ func (x *RotateScmWebhookSecretRequest) GetConfigId() int64 {
 // Response of RotateScmWebhookSecret.
 type RotateScmWebhookSecretResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True: the host has the new secret.
+	// Always true: the host has the new secret.
 	Success       bool `protobuf:"varint,1,opt,name=success,proto3" json:"success,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

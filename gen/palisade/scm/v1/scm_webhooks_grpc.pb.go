@@ -29,15 +29,15 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "SCM webhooks": by them a host tells what happens in the namespace of a connection.
+// Service group "SCM webhooks": how hosts report events in the namespace of a connection.
 type ScmSubscriptionsServiceClient interface {
-	// Lists the webhooks of a connection, as the host told us last.
+	// Lists the webhooks of a connection, as the host last reported them.
 	ListScmWebhookSubscription(ctx context.Context, in *ListScmWebhookSubscriptionRequest, opts ...grpc.CallOption) (*ListScmWebhookSubscriptionResponse, error)
-	// Makes the webhook of a connection at the host, or repairs it when it is there already.
+	// Creates the webhook of a connection at the host, or repairs an existing one.
 	ScmWebhookSubscriptionSubscribe(ctx context.Context, in *ScmWebhookSubscriptionSubscribeRequest, opts ...grpc.CallOption) (*ScmWebhookSubscriptionSubscribeResponse, error)
 	// Deletes the webhook of a connection at the host.
 	ScmWebhookSubscriptionUnsubscribe(ctx context.Context, in *ScmWebhookSubscriptionUnsubscribeRequest, opts ...grpc.CallOption) (*ScmWebhookSubscriptionUnsubscribeResponse, error)
-	// Gives the webhook of a connection a new secret, at the host first. The old one is accepted for another 24 hours.
+	// Rotates the secret of a connection's webhook, first at the host. The previous secret is accepted for 24 hours.
 	RotateScmWebhookSecret(ctx context.Context, in *RotateScmWebhookSecretRequest, opts ...grpc.CallOption) (*RotateScmWebhookSecretResponse, error)
 }
 
@@ -93,15 +93,15 @@ func (c *scmSubscriptionsServiceClient) RotateScmWebhookSecret(ctx context.Conte
 // All implementations must embed UnimplementedScmSubscriptionsServiceServer
 // for forward compatibility.
 //
-// Service group "SCM webhooks": by them a host tells what happens in the namespace of a connection.
+// Service group "SCM webhooks": how hosts report events in the namespace of a connection.
 type ScmSubscriptionsServiceServer interface {
-	// Lists the webhooks of a connection, as the host told us last.
+	// Lists the webhooks of a connection, as the host last reported them.
 	ListScmWebhookSubscription(context.Context, *ListScmWebhookSubscriptionRequest) (*ListScmWebhookSubscriptionResponse, error)
-	// Makes the webhook of a connection at the host, or repairs it when it is there already.
+	// Creates the webhook of a connection at the host, or repairs an existing one.
 	ScmWebhookSubscriptionSubscribe(context.Context, *ScmWebhookSubscriptionSubscribeRequest) (*ScmWebhookSubscriptionSubscribeResponse, error)
 	// Deletes the webhook of a connection at the host.
 	ScmWebhookSubscriptionUnsubscribe(context.Context, *ScmWebhookSubscriptionUnsubscribeRequest) (*ScmWebhookSubscriptionUnsubscribeResponse, error)
-	// Gives the webhook of a connection a new secret, at the host first. The old one is accepted for another 24 hours.
+	// Rotates the secret of a connection's webhook, first at the host. The previous secret is accepted for 24 hours.
 	RotateScmWebhookSecret(context.Context, *RotateScmWebhookSecretRequest) (*RotateScmWebhookSecretResponse, error)
 	mustEmbedUnimplementedScmSubscriptionsServiceServer()
 }

@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Which versions of a package an advisory is about.
+// Versions of a package that an advisory affects.
 type AffectedVersions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Single versions.
@@ -79,9 +79,9 @@ func (x *AffectedVersions) GetRanges() []*AffectedRange {
 // A range of versions as OSV describes it.
 type AffectedRange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True: versions are ordered as Semantic Versioning does, whatever the ecosystem.
+	// True: versions are ordered by Semantic Versioning, in any ecosystem.
 	Semver bool `protobuf:"varint,1,opt,name=semver,proto3" json:"semver,omitempty"`
-	// Where it begins and ends, in the order of the advisory.
+	// Events of the range, in the order of the advisory.
 	Events        []*AffectedEvent `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -131,16 +131,16 @@ func (x *AffectedRange) GetEvents() []*AffectedEvent {
 	return nil
 }
 
-// A place in the order of versions; exactly one field is set.
+// An event of a range; exactly one field is set.
 type AffectedEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// First affected version; "0" comes before all versions.
+	// First affected version; "0" sorts before all versions.
 	Introduced string `protobuf:"bytes,1,opt,name=introduced,proto3" json:"introduced,omitempty"`
-	// First version that is affected no more.
+	// First version that is no longer affected.
 	Fixed string `protobuf:"bytes,2,opt,name=fixed,proto3" json:"fixed,omitempty"`
 	// Last affected version.
 	LastAffected string `protobuf:"bytes,3,opt,name=last_affected,json=lastAffected,proto3" json:"last_affected,omitempty"`
-	// First version that the range says nothing about.
+	// First version that the range does not cover.
 	Limit         string `protobuf:"bytes,4,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -22,26 +22,26 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What a model said about a finding.
+// Result of a model about a finding.
 type AiResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Why the verdict is what it is.
+	// Reason of the verdict.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	// One sentence about what to do.
+	// Advice in one sentence.
 	GuidanceSummary string `protobuf:"bytes,2,opt,name=guidance_summary,json=guidanceSummary,proto3" json:"guidance_summary,omitempty"`
-	// What to do.
+	// Advice.
 	GuidanceText string `protobuf:"bytes,3,opt,name=guidance_text,json=guidanceText,proto3" json:"guidance_text,omitempty"`
 	// The lines that replace the matched ones; empty: no fix.
 	FixCode string `protobuf:"bytes,4,opt,name=fix_code,json=fixCode,proto3" json:"fix_code,omitempty"`
 	// The same as a unified diff.
 	FixDiff string `protobuf:"bytes,5,opt,name=fix_diff,json=fixDiff,proto3" json:"fix_diff,omitempty"`
-	// Why that fixes it.
+	// Why the change fixes it.
 	FixExplanation string `protobuf:"bytes,6,opt,name=fix_explanation,json=fixExplanation,proto3" json:"fix_explanation,omitempty"`
-	// The part of the product that it is in.
+	// Component of the product.
 	ComponentTag string `protobuf:"bytes,7,opt,name=component_tag,json=componentTag,proto3" json:"component_tag,omitempty"`
 	// high, low or neutral.
 	ComponentRisk string `protobuf:"bytes,8,opt,name=component_risk,json=componentRisk,proto3" json:"component_risk,omitempty"`
-	// Ids of memories that the model named as reasons.
+	// Ids of memories that the model gave as reasons.
 	MemoryIdsReferenced []string `protobuf:"bytes,9,rep,name=memory_ids_referenced,json=memoryIdsReferenced,proto3" json:"memory_ids_referenced,omitempty"`
 	// Ids of memories in the prompt.
 	MemoryIdsRendered []string `protobuf:"bytes,10,rep,name=memory_ids_rendered,json=memoryIdsRendered,proto3" json:"memory_ids_rendered,omitempty"`
@@ -149,18 +149,18 @@ func (x *AiResult) GetMemoryIdsRendered() []string {
 	return nil
 }
 
-// What a memory shows and nobody filters by.
+// Fields of a memory that no filter uses.
 type AiMemoryDetails struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where a suggestion comes from.
+	// Origins of a suggestion.
 	Sources []*AiMemorySource `protobuf:"bytes,1,rep,name=sources,proto3" json:"sources,omitempty"`
-	// How verdicts would change.
+	// Number of verdicts that would change.
 	NewlyTruePositive int64 `protobuf:"varint,2,opt,name=newly_true_positive,json=newlyTruePositive,proto3" json:"newly_true_positive,omitempty"`
-	// How verdicts would change.
+	// Number of verdicts that would change.
 	NewlyFalsePositive int64 `protobuf:"varint,3,opt,name=newly_false_positive,json=newlyFalsePositive,proto3" json:"newly_false_positive,omitempty"`
-	// How verdicts would stay.
+	// Number of verdicts that would stay.
 	RemainsTruePositive int64 `protobuf:"varint,4,opt,name=remains_true_positive,json=remainsTruePositive,proto3" json:"remains_true_positive,omitempty"`
-	// How verdicts would stay.
+	// Number of verdicts that would stay.
 	RemainsFalsePositive int64 `protobuf:"varint,5,opt,name=remains_false_positive,json=remainsFalsePositive,proto3" json:"remains_false_positive,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
@@ -234,17 +234,17 @@ func (x *AiMemoryDetails) GetRemainsFalsePositive() int64 {
 // One source of a suggested memory.
 type AiMemorySource struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What was said.
+	// Text of the note.
 	Note string `protobuf:"bytes,1,opt,name=note,proto3" json:"note,omitempty"`
-	// Who said it.
+	// Who wrote it.
 	CreatedBy string `protobuf:"bytes,2,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
 	// When.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// Id of a finding that it was said about.
+	// Id of a finding that the note is about.
 	SampleIssueId string `protobuf:"bytes,4,opt,name=sample_issue_id,json=sampleIssueId,proto3" json:"sample_issue_id,omitempty"`
-	// The pull request.
+	// URL of the pull-request comment.
 	PrCommentUrl string `protobuf:"bytes,5,opt,name=pr_comment_url,json=prCommentUrl,proto3" json:"pr_comment_url,omitempty"`
-	// The comment.
+	// Id of the comment.
 	ReviewCommentId string `protobuf:"bytes,6,opt,name=review_comment_id,json=reviewCommentId,proto3" json:"review_comment_id,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache

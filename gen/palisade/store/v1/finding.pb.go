@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: palisade/store/v1/finding.proto
 
-// Package palisade.store.v1 holds what the database keeps as blobs. Never on the wire.
+// Package palisade.store.v1 holds messages that the database stores as blobs. They are never sent to clients.
 
 package storev1
 
@@ -25,38 +25,38 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// The part of a finding that is neither filtered nor sorted by, nor changed by people.
+// The part of a finding that is not used for filtering or sorting, and that people do not change.
 type FindingContent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where it is.
+	// Location.
 	Location *v1.FindingLocation `protobuf:"bytes,1,opt,name=location,proto3" json:"location,omitempty"`
-	// What the tool said.
+	// Message of the tool.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	// The matched lines; redacted for secrets.
 	Snippet string `protobuf:"bytes,3,opt,name=snippet,proto3" json:"snippet,omitempty"`
-	// Identity that changes with any edit of the matched lines.
+	// Identity that changes with every edit of the matched lines.
 	SyntacticId string `protobuf:"bytes,4,opt,name=syntactic_id,json=syntacticId,proto3" json:"syntactic_id,omitempty"`
-	// Identity that survives moves of the lines.
+	// Identity that survives moved lines.
 	MatchBasedId string `protobuf:"bytes,5,opt,name=match_based_id,json=matchBasedId,proto3" json:"match_based_id,omitempty"`
-	// Which rung of the identity ladder gave the fingerprint.
+	// Rung of the identity ladder that gave the fingerprint.
 	IdentityRung string `protobuf:"bytes,6,opt,name=identity_rung,json=identityRung,proto3" json:"identity_rung,omitempty"`
 	// Version of the identity algorithm.
 	IdentityVersion int32 `protobuf:"varint,7,opt,name=identity_version,json=identityVersion,proto3" json:"identity_version,omitempty"`
-	// The fingerprint that the tool gave, as "name:value".
+	// Fingerprint from the tool, as "name:value".
 	ToolFingerprint string `protobuf:"bytes,8,opt,name=tool_fingerprint,json=toolFingerprint,proto3" json:"tool_fingerprint,omitempty"`
 	// Commit of the scan that wrote this content.
 	Commit string `protobuf:"bytes,9,opt,name=commit,proto3" json:"commit,omitempty"`
-	// What AI assistance added.
+	// AI results.
 	Assistant *v1.Assistant `protobuf:"bytes,10,opt,name=assistant,proto3" json:"assistant,omitempty"`
 	// Pull requests that fix it.
 	ClickToFixPrs []*v1.ClickToFixPr `protobuf:"bytes,11,rep,name=click_to_fix_prs,json=clickToFixPrs,proto3" json:"click_to_fix_prs,omitempty"`
-	// Failed attempts to make such a pull request.
+	// Failed attempts to open such a pull request.
 	ClickToFixFailures []*v1.ClickToFixFailure `protobuf:"bytes,12,rep,name=click_to_fix_failures,json=clickToFixFailures,proto3" json:"click_to_fix_failures,omitempty"`
-	// Review comments that announced it.
+	// Review comments about it.
 	ReviewComments []*v1.ReviewComment `protobuf:"bytes,13,rep,name=review_comments,json=reviewComments,proto3" json:"review_comments,omitempty"`
 	// The linked ticket.
 	ExternalTicket *v1.ExternalTicket `protobuf:"bytes,14,opt,name=external_ticket,json=externalTicket,proto3" json:"external_ticket,omitempty"`
-	// Impact as AI-powered detection describes it.
+	// Impact as AI detection describes it.
 	AiImpact string `protobuf:"bytes,15,opt,name=ai_impact,json=aiImpact,proto3" json:"ai_impact,omitempty"`
 	// Exploit prediction.
 	EpssScore *v1.EpssScore `protobuf:"bytes,16,opt,name=epss_score,json=epssScore,proto3" json:"epss_score,omitempty"`
@@ -64,44 +64,45 @@ type FindingContent struct {
 	FixRecommendations []*v1.FixRecommendation `protobuf:"bytes,17,rep,name=fix_recommendations,json=fixRecommendations,proto3" json:"fix_recommendations,omitempty"`
 	// The dependency.
 	FoundDependency *v1.FoundDependency `protobuf:"bytes,18,opt,name=found_dependency,json=foundDependency,proto3" json:"found_dependency,omitempty"`
-	// Under which condition it is reachable.
+	// The condition under which it is reachable.
 	ReachableCondition string `protobuf:"bytes,19,opt,name=reachable_condition,json=reachableCondition,proto3" json:"reachable_condition,omitempty"`
 	// Where the dependency is used.
 	Usage *v1.Usage `protobuf:"bytes,20,opt,name=usage,proto3" json:"usage,omitempty"`
 	// Identifier of the advisory.
 	VulnerabilityIdentifier string `protobuf:"bytes,21,opt,name=vulnerability_identifier,json=vulnerabilityIdentifier,proto3" json:"vulnerability_identifier,omitempty"`
-	// Commit of the history that holds a secret.
+	// Commit of the history that contains the secret.
 	HistoricalCommit string `protobuf:"bytes,22,opt,name=historical_commit,json=historicalCommit,proto3" json:"historical_commit,omitempty"`
 	// When that commit was made.
 	HistoricalCommitAt *timestamppb.Timestamp `protobuf:"bytes,23,opt,name=historical_commit_at,json=historicalCommitAt,proto3" json:"historical_commit_at,omitempty"`
-	// Why the code itself suppresses it.
+	// Why the code suppresses it.
 	SuppressionReason string `protobuf:"bytes,24,opt,name=suppression_reason,json=suppressionReason,proto3" json:"suppression_reason,omitempty"`
-	// Hash of the rule's formula with its values, as the scanner gives it.
+	// Hash of the rule's formula with its values, from the scanner.
 	PatternHash string `protobuf:"bytes,25,opt,name=pattern_hash,json=patternHash,proto3" json:"pattern_hash,omitempty"`
-	// Hash of the matched code, as the scanner gives it.
+	// Hash of the matched code, from the scanner.
 	CodeHash string `protobuf:"bytes,26,opt,name=code_hash,json=codeHash,proto3" json:"code_hash,omitempty"`
 	// The matched lines with the scanner's fix applied.
 	FixedLines []string `protobuf:"bytes,27,rep,name=fixed_lines,json=fixedLines,proto3" json:"fixed_lines,omitempty"`
-	// How data flows to the finding: the scanner's JSON.
+	// Data flow to the finding: the scanner's JSON.
 	DataflowTrace []byte `protobuf:"bytes,28,opt,name=dataflow_trace,json=dataflowTrace,proto3" json:"dataflow_trace,omitempty"`
 	// The rule's metadata in this scan: JSON.
 	Metadata []byte `protobuf:"bytes,29,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// What kind of engine found it.
+	// Kind of engine that found it.
 	EngineKind string `protobuf:"bytes,30,opt,name=engine_kind,json=engineKind,proto3" json:"engine_kind,omitempty"`
-	// True if the scanner's rule mode makes it block.
+	// True if it blocks by the scanner's rule mode.
 	IsBlocking bool `protobuf:"varint,31,opt,name=is_blocking,json=isBlocking,proto3" json:"is_blocking,omitempty"`
-	// Git blob that holds a secret of the history.
+	// Git blob of the history that contains the secret.
 	HistoricalBlob string `protobuf:"bytes,32,opt,name=historical_blob,json=historicalBlob,proto3" json:"historical_blob,omitempty"`
-	// The text of that name where it begins with hexadecimal digits: how many bytes they are, these bytes, and the rest of the
-	// text. Stored contents have these in place of the texts; package blob reads and writes them.
+	// Packed form of syntactic_id if it starts with hexadecimal digits: the number of bytes that the digits encode, these
+	// bytes, and the rest of the text. Stored contents have the packed fields instead of the texts; package blob reads
+	// and writes them.
 	PackedSyntacticId []byte `protobuf:"bytes,34,opt,name=packed_syntactic_id,json=packedSyntacticId,proto3" json:"packed_syntactic_id,omitempty"`
-	// Likewise.
+	// Packed form of match_based_id, likewise.
 	PackedMatchBasedId []byte `protobuf:"bytes,35,opt,name=packed_match_based_id,json=packedMatchBasedId,proto3" json:"packed_match_based_id,omitempty"`
-	// Likewise.
+	// Packed form of match_based_id, likewise.
 	PackedCommit []byte `protobuf:"bytes,36,opt,name=packed_commit,json=packedCommit,proto3" json:"packed_commit,omitempty"`
-	// Likewise.
+	// Packed form of match_based_id, likewise.
 	PackedPatternHash []byte `protobuf:"bytes,37,opt,name=packed_pattern_hash,json=packedPatternHash,proto3" json:"packed_pattern_hash,omitempty"`
-	// Likewise.
+	// Packed form of match_based_id, likewise.
 	PackedCodeHash []byte `protobuf:"bytes,38,opt,name=packed_code_hash,json=packedCodeHash,proto3" json:"packed_code_hash,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -396,24 +397,24 @@ func (x *FindingContent) GetPackedCodeHash() []byte {
 	return nil
 }
 
-// How a scan joined a result to a finding, or why it did not.
+// How a scan matched a result to a finding, or why it did not.
 type FindingMatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Version of the ladder.
 	IdentityVersion int32 `protobuf:"varint,1,opt,name=identity_version,json=identityVersion,proto3" json:"identity_version,omitempty"`
-	// The name of the identity.
+	// Name of the identity.
 	Identity string `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"`
-	// Where the finding was before; unset for a new one.
+	// Location of the finding before the scan; unset for a new finding.
 	Before *v1.FindingLocation `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
-	// Where the result is.
+	// Location of the result.
 	After *v1.FindingLocation `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
-	// Evidence of the finding before, as package identity encodes it.
+	// Evidence of the finding before the scan, in the encoding of package identity.
 	EvidenceBefore []byte `protobuf:"bytes,5,opt,name=evidence_before,json=evidenceBefore,proto3" json:"evidence_before,omitempty"`
-	// What was considered.
+	// Candidates of the match.
 	Considered []*FindingMatchCandidate `protobuf:"bytes,6,rep,name=considered,proto3" json:"considered,omitempty"`
-	// Ref of the finding that the identity was taken from, where it is another one's.
+	// Ref of the finding that the identity was taken from, if it is another finding.
 	FromRef string `protobuf:"bytes,7,opt,name=from_ref,json=fromRef,proto3" json:"from_ref,omitempty"`
-	// Content of the finding before (FindingContent), so that the join can be taken back.
+	// Content of the finding before the match (FindingContent), to undo it.
 	ContentBefore []byte `protobuf:"bytes,8,opt,name=content_before,json=contentBefore,proto3" json:"content_before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -505,14 +506,14 @@ func (x *FindingMatch) GetContentBefore() []byte {
 	return nil
 }
 
-// A finding that a result could have been.
+// A finding that could have matched a result.
 type FindingMatchCandidate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The finding.
 	FindingId int64 `protobuf:"varint,1,opt,name=finding_id,json=findingId,proto3" json:"finding_id,omitempty"`
-	// The evidence that spoke for it.
+	// The evidence for the match.
 	Rung string `protobuf:"bytes,2,opt,name=rung,proto3" json:"rung,omitempty"`
-	// Why it was not taken; empty for the one that was.
+	// Why it was not chosen; empty for the chosen one.
 	Refused       string `protobuf:"bytes,3,opt,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -569,12 +570,12 @@ func (x *FindingMatchCandidate) GetRefused() string {
 	return ""
 }
 
-// Rows as they were before a person changed identities.
+// Rows before a person changed identities.
 type IdentityBefore struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rows.
 	Findings []*FindingBefore `protobuf:"bytes,1,rep,name=findings,proto3" json:"findings,omitempty"`
-	// Rows that the change made.
+	// Ids of rows that the change created.
 	Created       []int64 `protobuf:"varint,2,rep,packed,name=created,proto3" json:"created,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -624,7 +625,7 @@ func (x *IdentityBefore) GetCreated() []int64 {
 	return nil
 }
 
-// One finding as it was before a change of its identity.
+// A finding before a change of its identity.
 type FindingBefore struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The finding.

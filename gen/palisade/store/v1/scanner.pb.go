@@ -21,36 +21,36 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What is kept of a scan that a scanner opened.
+// State of a scan that a scanner opened.
 type ScannerScan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Version of the scanner.
 	CliVersion string `protobuf:"bytes,1,opt,name=cli_version,json=cliVersion,proto3" json:"cli_version,omitempty"`
-	// Products that the scan looks at: sast, sca, secrets.
+	// Products of the scan: sast, sca, secrets.
 	Products []string `protobuf:"bytes,2,rep,name=products,proto3" json:"products,omitempty"`
-	// Id that the scanner gets with its results, and sends back at the end.
+	// Id that the scanner gets with its results, and returns at the end.
 	TaskId string `protobuf:"bytes,3,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
-	// True once the scanner said that it is done.
+	// True once the scanner has completed the scan.
 	Complete bool `protobuf:"varint,4,opt,name=complete,proto3" json:"complete,omitempty"`
-	// What to answer about blocking.
+	// Whether the scan blocks.
 	Block bool `protobuf:"varint,5,opt,name=block,proto3" json:"block,omitempty"`
-	// Why it blocks.
+	// Reason of the block.
 	BlockReason string `protobuf:"bytes,6,opt,name=block_reason,json=blockReason,proto3" json:"block_reason,omitempty"`
-	// The findings that block, by match-based id.
+	// Match-based ids of the findings that block.
 	BlockingMatchBasedIds []string `protobuf:"bytes,7,rep,name=blocking_match_based_ids,json=blockingMatchBasedIds,proto3" json:"blocking_match_based_ids,omitempty"`
-	// Why results could not be stored, for the scanner.
+	// Why results could not be stored, in the form for the scanner.
 	Errors []string `protobuf:"bytes,8,rep,name=errors,proto3" json:"errors,omitempty"`
 	// SHA-256 of the results that were received.
 	ResultsDigest []byte `protobuf:"bytes,9,opt,name=results_digest,json=resultsDigest,proto3" json:"results_digest,omitempty"`
-	// How often the results were tried to be stored.
+	// Number of attempts to store the results.
 	Attempts int32 `protobuf:"varint,10,opt,name=attempts,proto3" json:"attempts,omitempty"`
-	// Key of the project in the scanner's words.
+	// Key of the project in the scanner's terms.
 	Repository string `protobuf:"bytes,11,opt,name=repository,proto3" json:"repository,omitempty"`
-	// Tags of the project that its configuration file names.
+	// Tags of the project from its configuration file.
 	Tags []string `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty"`
-	// Rules that the scanner was given, by name: id of the document's version.
+	// Rules that the scanner got: name to id of the document's version.
 	RuleVersions map[string]int64 `protobuf:"bytes,13,rep,name=rule_versions,json=ruleVersions,proto3" json:"rule_versions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// The commit of the base that a diff scan compares with.
+	// Base commit of a diff scan.
 	MergeBase     string `protobuf:"bytes,14,opt,name=merge_base,json=mergeBase,proto3" json:"merge_base,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -187,7 +187,7 @@ func (x *ScannerScan) GetMergeBase() string {
 // One piece of a scanner's results.
 type ScannerFrame struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it is.
+	// Kind of the piece.
 	//
 	// Types that are valid to be assigned to Kind:
 	//
@@ -273,7 +273,7 @@ type ScannerFrame_Finding struct {
 }
 
 type ScannerFrame_Coverage struct {
-	// What was scanned; once.
+	// Coverage of the scan; once.
 	Coverage *ScannerCoverage `protobuf:"bytes,2,opt,name=coverage,proto3,oneof"`
 }
 
@@ -305,13 +305,13 @@ type ScannerFinding struct {
 	EndColumn int32 `protobuf:"varint,6,opt,name=end_column,json=endColumn,proto3" json:"end_column,omitempty"`
 	// Message.
 	Message string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
-	// Severity: 3 critical, 2 error or high, 1 warning or medium, 0 and others low.
+	// Severity: 3 critical, 2 error or high, 1 warning or medium, 0 and other values low.
 	Severity int32 `protobuf:"varint,8,opt,name=severity,proto3" json:"severity,omitempty"`
-	// How many equal ones came before in the file.
+	// Number of equal findings before it in the file.
 	Index int32 `protobuf:"varint,9,opt,name=index,proto3" json:"index,omitempty"`
-	// Identity that changes with the lines.
+	// Identity that changes with every edit of the lines.
 	SyntacticId string `protobuf:"bytes,10,opt,name=syntactic_id,json=syntacticId,proto3" json:"syntactic_id,omitempty"`
-	// Identity that survives moves of the lines.
+	// Identity that survives moved lines.
 	MatchBasedId string `protobuf:"bytes,11,opt,name=match_based_id,json=matchBasedId,proto3" json:"match_based_id,omitempty"`
 	// Hash of the matched code.
 	CodeHash string `protobuf:"bytes,12,opt,name=code_hash,json=codeHash,proto3" json:"code_hash,omitempty"`
@@ -323,11 +323,11 @@ type ScannerFinding struct {
 	EndLineHash string `protobuf:"bytes,15,opt,name=end_line_hash,json=endLineHash,proto3" json:"end_line_hash,omitempty"`
 	// The rule's metadata: JSON.
 	Metadata []byte `protobuf:"bytes,16,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// True if the rule mode makes it block.
+	// True if it blocks by the rule mode.
 	IsBlocking bool `protobuf:"varint,17,opt,name=is_blocking,json=isBlocking,proto3" json:"is_blocking,omitempty"`
 	// The lines with the fix applied.
 	FixedLines []string `protobuf:"bytes,18,rep,name=fixed_lines,json=fixedLines,proto3" json:"fixed_lines,omitempty"`
-	// How data flows: JSON.
+	// Data flow: JSON.
 	DataflowTrace []byte `protobuf:"bytes,19,opt,name=dataflow_trace,json=dataflowTrace,proto3" json:"dataflow_trace,omitempty"`
 	// Secrets: CONFIRMED_VALID and so on.
 	ValidationState string `protobuf:"bytes,20,opt,name=validation_state,json=validationState,proto3" json:"validation_state,omitempty"`
@@ -335,17 +335,17 @@ type ScannerFinding struct {
 	HistoricalCommit string `protobuf:"bytes,21,opt,name=historical_commit,json=historicalCommit,proto3" json:"historical_commit,omitempty"`
 	// The blob.
 	HistoricalBlob string `protobuf:"bytes,22,opt,name=historical_blob,json=historicalBlob,proto3" json:"historical_blob,omitempty"`
-	// When that commit was made, in microseconds since 1970.
+	// Time of that commit, in microseconds since 1970.
 	HistoricalAt int64 `protobuf:"varint,23,opt,name=historical_at,json=historicalAt,proto3" json:"historical_at,omitempty"`
 	// The engine.
 	EngineKind string `protobuf:"bytes,24,opt,name=engine_kind,json=engineKind,proto3" json:"engine_kind,omitempty"`
-	// Supply chain: what was found.
+	// Supply chain: the dependency.
 	Sca *ScannerDependencyMatch `protobuf:"bytes,25,opt,name=sca,proto3" json:"sca,omitempty"`
 	// True if a comment in the code suppresses it.
 	Ignored bool `protobuf:"varint,26,opt,name=ignored,proto3" json:"ignored,omitempty"`
 	// Date of the commit as the scanner writes it.
 	CommitDate string `protobuf:"bytes,27,opt,name=commit_date,json=commitDate,proto3" json:"commit_date,omitempty"`
-	// Matched lines, where the scanner sends them; redacted for secrets.
+	// Matched lines, if the scanner sends them; redacted for secrets.
 	Snippet       string `protobuf:"bytes,28,opt,name=snippet,proto3" json:"snippet,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -582,15 +582,15 @@ type ScannerDependencyMatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// True if the vulnerable part is used.
 	Reachable bool `protobuf:"varint,1,opt,name=reachable,proto3" json:"reachable,omitempty"`
-	// True if the rule looks at whether it is used.
+	// True if the rule checks whether it is used.
 	ReachabilityRule bool `protobuf:"varint,2,opt,name=reachability_rule,json=reachabilityRule,proto3" json:"reachability_rule,omitempty"`
-	// What kind of match it is: LockfileOnlyMatch, DirectReachable and so on.
+	// Kind of match: LockfileOnlyMatch, DirectReachable and so on.
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The dependency.
 	Dependency *ScannerDependency `protobuf:"bytes,4,opt,name=dependency,proto3" json:"dependency,omitempty"`
-	// The lockfile that names it.
+	// Path of the lockfile.
 	Lockfile string `protobuf:"bytes,5,opt,name=lockfile,proto3" json:"lockfile,omitempty"`
-	// Versions that are vulnerable.
+	// Vulnerable versions.
 	SemverRange   string `protobuf:"bytes,6,opt,name=semver_range,json=semverRange,proto3" json:"semver_range,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -679,15 +679,15 @@ type ScannerDependency struct {
 	Ecosystem string `protobuf:"bytes,3,opt,name=ecosystem,proto3" json:"ecosystem,omitempty"`
 	// direct, transitive or unknown.
 	Transitivity string `protobuf:"bytes,4,opt,name=transitivity,proto3" json:"transitivity,omitempty"`
-	// Where it was resolved from.
+	// URL that it was resolved to.
 	ResolvedUrl string `protobuf:"bytes,5,opt,name=resolved_url,json=resolvedUrl,proto3" json:"resolved_url,omitempty"`
-	// File that asks for it.
+	// Path of the manifest that requires it.
 	ManifestPath string `protobuf:"bytes,6,opt,name=manifest_path,json=manifestPath,proto3" json:"manifest_path,omitempty"`
 	// Lockfile.
 	LockfilePath string `protobuf:"bytes,7,opt,name=lockfile_path,json=lockfilePath,proto3" json:"lockfile_path,omitempty"`
 	// Line in the lockfile.
 	LineNumber int32 `protobuf:"varint,8,opt,name=line_number,json=lineNumber,proto3" json:"line_number,omitempty"`
-	// What it needs: package and version, joined by an at sign.
+	// Packages that it requires: name and version, joined by an at sign.
 	Children []string `protobuf:"bytes,9,rep,name=children,proto3" json:"children,omitempty"`
 	// Licences.
 	Licenses      []string `protobuf:"bytes,10,rep,name=licenses,proto3" json:"licenses,omitempty"`
@@ -850,7 +850,7 @@ func (x *ScannerLockfile) GetDependencies() []*ScannerDependency {
 	return nil
 }
 
-// What a scanner looked at.
+// Coverage that a scanner reports.
 type ScannerCoverage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Files that were scanned.
@@ -861,7 +861,7 @@ type ScannerCoverage struct {
 	SkippedPaths []string `protobuf:"bytes,3,rep,name=skipped_paths,json=skippedPaths,proto3" json:"skipped_paths,omitempty"`
 	// Rules that ran.
 	RuleIds []string `protobuf:"bytes,4,rep,name=rule_ids,json=ruleIds,proto3" json:"rule_ids,omitempty"`
-	// Subprojects whose dependencies are not known.
+	// Subprojects without dependency information.
 	SkippedSubprojects []string `protobuf:"bytes,5,rep,name=skipped_subprojects,json=skippedSubprojects,proto3" json:"skipped_subprojects,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
@@ -932,24 +932,24 @@ func (x *ScannerCoverage) GetSkippedSubprojects() []string {
 	return nil
 }
 
-// Which rules an analysis ran over which files.
+// Coverage of an analysis: which rules ran over which files.
 type ScanCoverage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True if rules says all rules that ran.
+	// True if rules lists all rules that ran.
 	RulesKnown bool `protobuf:"varint,1,opt,name=rules_known,json=rulesKnown,proto3" json:"rules_known,omitempty"`
 	// Rules that ran, sorted.
 	Rules []string `protobuf:"bytes,2,rep,name=rules,proto3" json:"rules,omitempty"`
-	// True if files says all files that were looked at.
+	// True if files lists all files that were analyzed.
 	FilesKnown bool `protobuf:"varint,3,opt,name=files_known,json=filesKnown,proto3" json:"files_known,omitempty"`
-	// Files that were looked at, sorted.
+	// Files that were analyzed, sorted.
 	Files []string `protobuf:"bytes,4,rep,name=files,proto3" json:"files,omitempty"`
-	// Files that could not be looked at, sorted.
+	// Files that could not be analyzed, sorted.
 	Skipped []string `protobuf:"bytes,5,rep,name=skipped,proto3" json:"skipped,omitempty"`
 	// Former names of renamed files, sorted.
 	Renamed []string `protobuf:"bytes,6,rep,name=renamed,proto3" json:"renamed,omitempty"`
-	// Why nothing may be closed; empty for a scan that came to a good end.
+	// Why no finding may be closed; empty for a successful scan.
 	Failure string `protobuf:"bytes,7,opt,name=failure,proto3" json:"failure,omitempty"`
-	// Content hashes of files by path, where the report has them.
+	// Content hashes of files by path, if the report has them.
 	Hashes map[string]string `protobuf:"bytes,8,rep,name=hashes,proto3" json:"hashes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The product.
 	Product       string `protobuf:"bytes,9,opt,name=product,proto3" json:"product,omitempty"`
@@ -1053,15 +1053,15 @@ func (x *ScanCoverage) GetProduct() string {
 // The part of a dependency that no filter uses.
 type DependencyContent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// File that asks for it.
+	// Path of the manifest that requires it.
 	ManifestPath string `protobuf:"bytes,1,opt,name=manifest_path,json=manifestPath,proto3" json:"manifest_path,omitempty"`
 	// Line in the lockfile; 0 when unknown.
 	Line int32 `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
-	// Where it was resolved from.
+	// URL that it was resolved to.
 	ResolvedUrl string `protobuf:"bytes,3,opt,name=resolved_url,json=resolvedUrl,proto3" json:"resolved_url,omitempty"`
 	// Licences.
 	Licenses []string `protobuf:"bytes,4,rep,name=licenses,proto3" json:"licenses,omitempty"`
-	// What it needs.
+	// Packages that it requires.
 	Children      []string `protobuf:"bytes,5,rep,name=children,proto3" json:"children,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

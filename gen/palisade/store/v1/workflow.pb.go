@@ -21,12 +21,12 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What runs of a workflow version execute: the checked form of its definition.
+// The plan that runs of a workflow version execute: the validated form of its definition.
 type WorkflowPlan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// All steps in topological order; the first one is the start, the last one the end.
+	// All steps in topological order, from start to end.
 	Steps []*PlannedStep `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`
-	// Credits that a run may cost; 0: no bound of its own.
+	// Budget of a run in credits; 0: no limit of its own.
 	BudgetCredits float64 `protobuf:"fixed64,2,opt,name=budget_credits,json=budgetCredits,proto3" json:"budget_credits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -81,31 +81,31 @@ type PlannedStep struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Unique in the plan.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Name for people.
+	// Display name.
 	DisplayName string `protobuf:"bytes,2,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
 	// linear, split, foreach, parallel, switch or join.
 	Type string `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
-	// What it does: the name of a step kind.
+	// Name of the step kind that it executes.
 	Uses string `protobuf:"bytes,4,opt,name=uses,proto3" json:"uses,omitempty"`
-	// Its parameters, a JSON object whose texts may hold ${{ expressions }}.
+	// Its parameters, a JSON object. Its texts may contain ${{ expressions }}.
 	With []byte `protobuf:"bytes,5,opt,name=with,proto3" json:"with,omitempty"`
 	// Names of the steps that follow.
 	Next []string `protobuf:"bytes,6,rep,name=next,proto3" json:"next,omitempty"`
 	// For split, foreach and parallel: the join.
 	MatchingJoin string `protobuf:"bytes,7,opt,name=matching_join,json=matchingJoin,proto3" json:"matching_join,omitempty"`
-	// For foreach: the expression that gives the list.
+	// For foreach: the expression for the list.
 	ForeachArtifact string `protobuf:"bytes,8,opt,name=foreach_artifact,json=foreachArtifact,proto3" json:"foreach_artifact,omitempty"`
-	// For parallel: how many branches there are.
+	// For parallel: number of branches.
 	NumParallel int32 `protobuf:"varint,9,opt,name=num_parallel,json=numParallel,proto3" json:"num_parallel,omitempty"`
-	// For switch: the expression that chooses.
+	// For switch: the expression that selects the branch.
 	Condition string `protobuf:"bytes,10,opt,name=condition,proto3" json:"condition,omitempty"`
-	// For switch: value of the condition to name of the step; "default" for all others.
+	// For switch: value of the condition to name of the step; "default" for all other values.
 	SwitchCases map[string]string `protobuf:"bytes,11,rep,name=switch_cases,json=switchCases,proto3" json:"switch_cases,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// How often a failed attempt is tried again.
+	// Maximum number of retries after a failed attempt.
 	Retries int32 `protobuf:"varint,12,opt,name=retries,proto3" json:"retries,omitempty"`
-	// Seconds that an attempt may take.
+	// Timeout of an attempt in seconds.
 	TimeoutSeconds int32 `protobuf:"varint,13,opt,name=timeout_seconds,json=timeoutSeconds,proto3" json:"timeout_seconds,omitempty"`
-	// True: a task that failed for good counts as one without output, and the run goes on.
+	// True: a task that failed permanently counts as one without output, and the run continues.
 	ContinueOnError bool `protobuf:"varint,14,opt,name=continue_on_error,json=continueOnError,proto3" json:"continue_on_error,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -239,14 +239,14 @@ func (x *PlannedStep) GetContinueOnError() bool {
 	return false
 }
 
-// What lists of agentic-workflow issues show and nobody sorts by.
+// Fields of agentic-workflow issues that lists show and do not sort by.
 type AgenticIssueDetails struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What to do about it.
+	// Suggested actions.
 	Actions []string `protobuf:"bytes,1,rep,name=actions,proto3" json:"actions,omitempty"`
 	// Names of the workflows that detected it.
 	WorkflowIds []string `protobuf:"bytes,2,rep,name=workflow_ids,json=workflowIds,proto3" json:"workflow_ids,omitempty"`
-	// Who it is about.
+	// Accounts, roles and services that it concerns.
 	Identities []string `protobuf:"bytes,3,rep,name=identities,proto3" json:"identities,omitempty"`
 	// What started the runs.
 	TriggerSources []string `protobuf:"bytes,4,rep,name=trigger_sources,json=triggerSources,proto3" json:"trigger_sources,omitempty"`
@@ -256,7 +256,7 @@ type AgenticIssueDetails struct {
 	FilePaths []string `protobuf:"bytes,6,rep,name=file_paths,json=filePaths,proto3" json:"file_paths,omitempty"`
 	// Paths through the graph of dependencies.
 	DependencyPaths []string `protobuf:"bytes,7,rep,name=dependency_paths,json=dependencyPaths,proto3" json:"dependency_paths,omitempty"`
-	// Dependencies that the project names itself.
+	// Direct dependencies of the project.
 	DirectDependencies []string `protobuf:"bytes,8,rep,name=direct_dependencies,json=directDependencies,proto3" json:"direct_dependencies,omitempty"`
 	// Areas of the product.
 	Domains []string `protobuf:"bytes,9,rep,name=domains,proto3" json:"domains,omitempty"`
@@ -264,9 +264,9 @@ type AgenticIssueDetails struct {
 	Cwes []string `protobuf:"bytes,10,rep,name=cwes,proto3" json:"cwes,omitempty"`
 	// Categories (OWASP).
 	Owasps []string `protobuf:"bytes,11,rep,name=owasps,proto3" json:"owasps,omitempty"`
-	// Lines of the last detection.
+	// First line of the latest detection.
 	StartLine int64 `protobuf:"varint,12,opt,name=start_line,json=startLine,proto3" json:"start_line,omitempty"`
-	// Last of them.
+	// Last line of the latest detection.
 	EndLine       int64 `protobuf:"varint,13,opt,name=end_line,json=endLine,proto3" json:"end_line,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

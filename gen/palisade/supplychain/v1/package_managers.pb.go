@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: palisade/supplychain/v1/package_managers.proto
 
-// Package palisade.supplychain.v1 holds what scans need to know of dependencies and of the registries they come from.
+// Package palisade.supplychain.v1 holds dependencies, package registries and the malware firewall.
 
 package supplychainv1
 
@@ -26,15 +26,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What a registry is configured for.
+// Purpose of a registry.
 type RegistryType int32
 
 const (
-	// Not given: REGISTRY_TYPE_PACKAGE_MANAGER_AUTH on create, unchanged on update.
+	// Not set: REGISTRY_TYPE_PACKAGE_MANAGER_AUTH on create, unchanged on update.
 	RegistryType_REGISTRY_TYPE_UNSPECIFIED RegistryType = 0
 	// Scans download packages from it.
 	RegistryType_REGISTRY_TYPE_PACKAGE_MANAGER_AUTH RegistryType = 1
-	// A malware firewall answers in its place.
+	// A malware firewall proxies it.
 	RegistryType_REGISTRY_TYPE_MALWARE_FIREWALL RegistryType = 2
 )
 
@@ -79,7 +79,7 @@ func (RegistryType) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_supplychain_v1_package_managers_proto_rawDescGZIP(), []int{0}
 }
 
-// Which versions a Maven repository holds.
+// Versions in a Maven repository.
 type MavenRepositoryType int32
 
 const (
@@ -89,7 +89,7 @@ const (
 	MavenRepositoryType_MAVEN_REPOSITORY_TYPE_RELEASE MavenRepositoryType = 1
 	// Snapshots.
 	MavenRepositoryType_MAVEN_REPOSITORY_TYPE_SNAPSHOT MavenRepositoryType = 2
-	// Both of them.
+	// Releases and snapshots.
 	MavenRepositoryType_MAVEN_REPOSITORY_TYPE_BOTH MavenRepositoryType = 3
 )
 
@@ -136,7 +136,7 @@ func (MavenRepositoryType) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_supplychain_v1_package_managers_proto_rawDescGZIP(), []int{1}
 }
 
-// A package registry as it is answered. It holds no credentials.
+// A package registry in a response, without its credentials.
 type PackageManagerConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Numeric id.
@@ -145,17 +145,17 @@ type PackageManagerConfig struct {
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// URL of the registry, or host pattern of a malware firewall.
 	Url string `protobuf:"bytes,3,opt,name=url,proto3" json:"url,omitempty"`
-	// True if the registry takes credentials.
+	// True if the registry requires credentials.
 	RequiresAuth bool `protobuf:"varint,4,opt,name=requires_auth,json=requiresAuth,proto3" json:"requires_auth,omitempty"`
-	// Ecosystem; left out for REGISTRY_TYPE_MALWARE_FIREWALL, which has none.
+	// Ecosystem; absent for REGISTRY_TYPE_MALWARE_FIREWALL, which has none.
 	Ecosystem string `protobuf:"bytes,5,opt,name=ecosystem,proto3" json:"ecosystem,omitempty"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,6,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// True if the registry is reached through the deployment's network broker.
 	UseNetworkBroker bool `protobuf:"varint,7,opt,name=use_network_broker,json=useNetworkBroker,proto3" json:"use_network_broker,omitempty"`
-	// Settings of the ecosystem.
+	// Settings that depend on the ecosystem.
 	AdditionalConfig *AdditionalConfig `protobuf:"bytes,8,opt,name=additional_config,json=additionalConfig,proto3" json:"additional_config,omitempty"`
-	// What the registry is configured for.
+	// Purpose of the registry.
 	RegistryType  RegistryType `protobuf:"varint,9,opt,name=registry_type,json=registryType,proto3,enum=palisade.supplychain.v1.RegistryType" json:"registry_type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -254,26 +254,28 @@ func (x *PackageManagerConfig) GetRegistryType() RegistryType {
 	return RegistryType_REGISTRY_TYPE_UNSPECIFIED
 }
 
-// A package registry as it is sent: PackageManagerConfig without what the server sets (id and deploymentId are passed
-// over when they are sent). On update, fields that are left out stay as they are.
+// A package registry in a request: PackageManagerConfig without the fields that the server sets (id and deploymentId
+// are ignored). On update, absent fields stay unchanged.
 type PackageManagerConfigInput struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name, unique within the deployment. Required on create.
 	Name *string `protobuf:"bytes,1,opt,name=name,proto3,oneof" json:"name,omitempty"`
 	// URL of the registry: https://, or http:// for hosts that the operator of the server allows; without user, query and
-	// fragment. For REGISTRY_TYPE_MALWARE_FIREWALL a host pattern: host[:port], with "*." in front for all its subdomains.
-	// Required on create. It is a secret until it is known to hold none: people paste URLs with passwords in them.
+	// fragment. For REGISTRY_TYPE_MALWARE_FIREWALL a host pattern: host[:port], with the prefix "*." for all its
+	// subdomains. Required on create. Treated as a secret until it is known to contain none, because people paste URLs
+	// with passwords.
 	Url *string `protobuf:"bytes,2,opt,name=url,proto3,oneof" json:"url,omitempty"`
-	// True if the registry takes credentials; they must be given then, and only then. False when absent on create.
+	// True if the registry requires credentials. The request must have credentials exactly then. False when absent on
+	// create.
 	RequiresAuth *bool `protobuf:"varint,3,opt,name=requires_auth,json=requiresAuth,proto3,oneof" json:"requires_auth,omitempty"`
 	// Ecosystem; no_package_manager when absent on create. REGISTRY_TYPE_MALWARE_FIREWALL has none.
 	Ecosystem *string `protobuf:"bytes,4,opt,name=ecosystem,proto3,oneof" json:"ecosystem,omitempty"`
 	// True if the registry is reached through the deployment's network broker. False when absent on create.
 	UseNetworkBroker *bool `protobuf:"varint,5,opt,name=use_network_broker,json=useNetworkBroker,proto3,oneof" json:"use_network_broker,omitempty"`
-	// Settings of the ecosystem. On update they replace the stored ones as a whole; when they are left out and the
-	// ecosystem changes, those of the former ecosystem are dropped.
+	// Settings that depend on the ecosystem. On update they replace the stored settings as a whole. When they are absent
+	// and the ecosystem changes, the stored settings are deleted.
 	AdditionalConfig *AdditionalConfig `protobuf:"bytes,6,opt,name=additional_config,json=additionalConfig,proto3" json:"additional_config,omitempty"`
-	// What the registry is configured for; REGISTRY_TYPE_PACKAGE_MANAGER_AUTH when absent on create.
+	// Purpose of the registry; REGISTRY_TYPE_PACKAGE_MANAGER_AUTH when absent on create.
 	RegistryType  RegistryType `protobuf:"varint,7,opt,name=registry_type,json=registryType,proto3,enum=palisade.supplychain.v1.RegistryType" json:"registry_type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -358,7 +360,7 @@ func (x *PackageManagerConfigInput) GetRegistryType() RegistryType {
 	return RegistryType_REGISTRY_TYPE_UNSPECIFIED
 }
 
-// Settings of a registry that depend on its ecosystem; answers hold what was set.
+// Settings of a registry that depend on its ecosystem.
 type AdditionalConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Settings of maven registries.
@@ -425,7 +427,7 @@ func (x *AdditionalConfig) GetNpm() *NpmConfig {
 // Settings of a maven registry.
 type MavenConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which versions it holds.
+	// Versions in the repository.
 	RepositoryType MavenRepositoryType `protobuf:"varint,1,opt,name=repository_type,json=repositoryType,proto3,enum=palisade.supplychain.v1.MavenRepositoryType" json:"repository_type,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -468,7 +470,7 @@ func (x *MavenConfig) GetRepositoryType() MavenRepositoryType {
 	return MavenRepositoryType_MAVEN_REPOSITORY_TYPE_UNSPECIFIED
 }
 
-// Settings of a pypi registry: there are none yet.
+// Settings of a pypi registry: none yet.
 type PypiConfig struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -508,7 +510,7 @@ func (*PypiConfig) Descriptor() ([]byte, []int) {
 // Settings of an npm registry.
 type NpmConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The scope whose packages come from it, for example "@acme"; null for all packages.
+	// Scope of the packages in the registry, for example "@acme"; null for all packages.
 	Scope         *string `protobuf:"bytes,1,opt,name=scope,proto3,oneof" json:"scope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -551,9 +553,9 @@ func (x *NpmConfig) GetScope() string {
 	return ""
 }
 
-// A configuration as it is sent, with its credentials: exactly one of the four kinds when authentication is required,
-// matching the ecosystem (maven: maven or codeArtifact; pypi: pypi or codeArtifact; npm: npm or codeArtifact), and none
-// otherwise. An empty object counts as not given.
+// A configuration in a request, with its credentials. If authentication is required: exactly one of the four kinds, and
+// one that the ecosystem accepts (maven: maven or codeArtifact; pypi: pypi or codeArtifact; npm: npm or codeArtifact).
+// Otherwise none. An empty object counts as absent.
 type PackageManagerConfigForInsert struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The configuration.
@@ -562,7 +564,7 @@ type PackageManagerConfigForInsert struct {
 	Maven *MavenCredentials `protobuf:"bytes,2,opt,name=maven,proto3" json:"maven,omitempty"`
 	// Credentials of a pypi registry.
 	Pypi *PypiCredentials `protobuf:"bytes,3,opt,name=pypi,proto3" json:"pypi,omitempty"`
-	// How to get credentials of AWS CodeArtifact.
+	// Credentials of AWS CodeArtifact.
 	CodeArtifact *CodeArtifactCredentials `protobuf:"bytes,4,opt,name=code_artifact,json=codeArtifact,proto3" json:"code_artifact,omitempty"`
 	// Credentials of an npm registry.
 	Npm           *NpmCredentials `protobuf:"bytes,5,opt,name=npm,proto3" json:"npm,omitempty"`
@@ -635,7 +637,7 @@ func (x *PackageManagerConfigForInsert) GetNpm() *NpmCredentials {
 	return nil
 }
 
-// Credentials of a maven registry: both are needed.
+// Credentials of a maven registry; both fields are required.
 type MavenCredentials struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the user.
@@ -690,7 +692,7 @@ func (x *MavenCredentials) GetPassword() string {
 	return ""
 }
 
-// Credentials of a pypi registry: both are needed.
+// Credentials of a pypi registry; both fields are required.
 type PypiCredentials struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the user.
@@ -745,7 +747,7 @@ func (x *PypiCredentials) GetPassword() string {
 	return ""
 }
 
-// How to get credentials of AWS CodeArtifact.
+// Credentials of AWS CodeArtifact: the server assumes an IAM role to get a token.
 type CodeArtifactCredentials struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ARN of the IAM role to assume, for example arn:aws:iam::123456789012:role/palisade.
@@ -791,7 +793,7 @@ func (x *CodeArtifactCredentials) GetAssumeRoleArn() string {
 	return ""
 }
 
-// Credentials of an npm registry: a token or a user, not both.
+// Credentials of an npm registry: either a token or a user.
 type NpmCredentials struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Token.
@@ -846,8 +848,8 @@ func (x *NpmCredentials) GetBasicAuth() *NpmCredentials_BasicAuth {
 	return nil
 }
 
-// One element of the list. The published API has a second field here, "credentials", with the ciphertext; it is left
-// out because the contract says that responses omit credentials, and number and name stay reserved for it.
+// One element of the list. The published API has a second field here, "credentials", with the ciphertext. It is left
+// out because the contract says that responses omit credentials; its number and name are reserved.
 type PackageManagerConfigWithCredentials struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The configuration.
@@ -1194,7 +1196,7 @@ type UpdatePackageManagerAuthCredentialsRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Id of the configuration.
 	PackageManagerConfigId int64 `protobuf:"varint,2,opt,name=package_manager_config_id,json=packageManagerConfigId,proto3" json:"package_manager_config_id,omitempty"`
-	// What to change: the fields of config that are given, and the credentials when they are given.
+	// What to change: the fields of config that are present, and the credentials if present.
 	PackageManagerConfigForInsert *PackageManagerConfigForInsert `protobuf:"bytes,3,opt,name=package_manager_config_for_insert,json=packageManagerConfigForInsert,proto3" json:"package_manager_config_for_insert,omitempty"`
 	unknownFields                 protoimpl.UnknownFields
 	sizeCache                     protoimpl.SizeCache
@@ -1297,7 +1299,7 @@ func (x *UpdatePackageManagerAuthCredentialsResponse) GetPackageManagerConfig() 
 	return nil
 }
 
-// A user and his password.
+// A user name and its password.
 type NpmCredentials_BasicAuth struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the user.

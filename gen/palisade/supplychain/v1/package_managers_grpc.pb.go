@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: palisade/supplychain/v1/package_managers.proto
 
-// Package palisade.supplychain.v1 holds what scans need to know of dependencies and of the registries they come from.
+// Package palisade.supplychain.v1 holds dependencies, package registries and the malware firewall.
 
 package supplychainv1
 
@@ -31,8 +31,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "package manager configurations": the package registries of a deployment, and the credentials that
-// managed scans use there. Credentials are write-only: no operation answers with them.
+// Service group "package manager configurations": the package registries of a deployment, and their credentials for
+// managed scans. Credentials are write-only: no operation returns them.
 type PackageManagerConfigurationsServiceClient interface {
 	// Creates a configuration (contract operation 3).
 	PostPackageManagerAuthCredentials(ctx context.Context, in *PostPackageManagerAuthCredentialsRequest, opts ...grpc.CallOption) (*PostPackageManagerAuthCredentialsResponse, error)
@@ -40,9 +40,9 @@ type PackageManagerConfigurationsServiceClient interface {
 	GetPackageManagerAuthConfigs(ctx context.Context, in *GetPackageManagerAuthConfigsRequest, opts ...grpc.CallOption) (*GetPackageManagerAuthConfigsResponse, error)
 	// Deletes a configuration together with its credentials.
 	DeletePackageManagerAuthConfigs(ctx context.Context, in *DeletePackageManagerAuthConfigsRequest, opts ...grpc.CallOption) (*DeletePackageManagerAuthConfigsResponse, error)
-	// Changes what the request names of a configuration and checks the result as if it were created. Credentials that are
-	// left out stay; they are removed when authentication is no longer required, and new ones must be sent when the
-	// ecosystem no longer takes the stored kind.
+	// Changes the fields that the request has, and validates the result like a new configuration. Absent credentials stay
+	// unchanged. They are removed when authentication is no longer required. New credentials are required when the
+	// ecosystem no longer accepts the stored kind.
 	UpdatePackageManagerAuthCredentials(ctx context.Context, in *UpdatePackageManagerAuthCredentialsRequest, opts ...grpc.CallOption) (*UpdatePackageManagerAuthCredentialsResponse, error)
 }
 
@@ -98,8 +98,8 @@ func (c *packageManagerConfigurationsServiceClient) UpdatePackageManagerAuthCred
 // All implementations must embed UnimplementedPackageManagerConfigurationsServiceServer
 // for forward compatibility.
 //
-// Service group "package manager configurations": the package registries of a deployment, and the credentials that
-// managed scans use there. Credentials are write-only: no operation answers with them.
+// Service group "package manager configurations": the package registries of a deployment, and their credentials for
+// managed scans. Credentials are write-only: no operation returns them.
 type PackageManagerConfigurationsServiceServer interface {
 	// Creates a configuration (contract operation 3).
 	PostPackageManagerAuthCredentials(context.Context, *PostPackageManagerAuthCredentialsRequest) (*PostPackageManagerAuthCredentialsResponse, error)
@@ -107,9 +107,9 @@ type PackageManagerConfigurationsServiceServer interface {
 	GetPackageManagerAuthConfigs(context.Context, *GetPackageManagerAuthConfigsRequest) (*GetPackageManagerAuthConfigsResponse, error)
 	// Deletes a configuration together with its credentials.
 	DeletePackageManagerAuthConfigs(context.Context, *DeletePackageManagerAuthConfigsRequest) (*DeletePackageManagerAuthConfigsResponse, error)
-	// Changes what the request names of a configuration and checks the result as if it were created. Credentials that are
-	// left out stay; they are removed when authentication is no longer required, and new ones must be sent when the
-	// ecosystem no longer takes the stored kind.
+	// Changes the fields that the request has, and validates the result like a new configuration. Absent credentials stay
+	// unchanged. They are removed when authentication is no longer required. New credentials are required when the
+	// ecosystem no longer accepts the stored kind.
 	UpdatePackageManagerAuthCredentials(context.Context, *UpdatePackageManagerAuthCredentialsRequest) (*UpdatePackageManagerAuthCredentialsResponse, error)
 	mustEmbedUnimplementedPackageManagerConfigurationsServiceServer()
 }

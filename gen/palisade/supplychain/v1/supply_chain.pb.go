@@ -25,13 +25,13 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What a licence policy does about a package.
+// Action of a licence policy for a package.
 type LicensePolicySetting int32
 
 const (
 	// No policy.
 	LicensePolicySetting_LICENSE_POLICY_SETTING_UNSPECIFIED LicensePolicySetting = 0
-	// Nothing.
+	// It does nothing.
 	LicensePolicySetting_LICENSE_POLICY_SETTING_ALLOW LicensePolicySetting = 1
 	// It comments on the pull request.
 	LicensePolicySetting_LICENSE_POLICY_SETTING_COMMENT LicensePolicySetting = 2
@@ -82,28 +82,28 @@ func (LicensePolicySetting) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_supplychain_v1_supply_chain_proto_rawDescGZIP(), []int{0}
 }
 
-// Which packages. Conditions are joined by "and"; the values of one list by "or".
+// Which packages. All fields must match; the values of one list are alternatives.
 type DependencyFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Part of the name, compared without regard to case.
+	// Part of the name, case-insensitive.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The version, exactly.
+	// Exact version.
 	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	// Ids of repositories.
 	RepositoryId []int64 `protobuf:"varint,3,rep,packed,name=repository_id,json=repositoryId,proto3" json:"repository_id,omitempty"`
-	// How the packages come in: UNKNOWN_TRANSITIVITY, TRANSITIVE or DIRECT.
+	// Transitivity of the packages: UNKNOWN_TRANSITIVITY, TRANSITIVE or DIRECT.
 	Transitivity []string `protobuf:"bytes,4,rep,name=transitivity,proto3" json:"transitivity,omitempty"`
-	// Where the packages come from.
+	// Ecosystems of the packages.
 	Ecosystem []string `protobuf:"bytes,5,rep,name=ecosystem,proto3" json:"ecosystem,omitempty"`
-	// Path of the lockfile in its repository, exactly.
+	// Exact path of the lockfile in its repository.
 	LockfilePath string `protobuf:"bytes,6,opt,name=lockfile_path,json=lockfilePath,proto3" json:"lockfile_path,omitempty"`
-	// What the licence policy says. There are no licence policies: any value is refused.
+	// Action of the licence policy. There are no licence policies: any value is refused.
 	LicensePolicySettings []LicensePolicySetting `protobuf:"varint,7,rep,packed,name=license_policy_settings,json=licensePolicySettings,proto3,enum=palisade.supplychain.v1.LicensePolicySetting" json:"license_policy_settings,omitempty"`
-	// Licences as SPDX expressions, as scanners name them. Packages whose licence no scanner named match none.
+	// Licences as SPDX expressions, as scanners report them. Packages without a reported licence match none.
 	License []string `protobuf:"bytes,8,rep,name=license,proto3" json:"license,omitempty"`
-	// Packages by name and version; one of these must match.
+	// Packages by name and version; at least one must match.
 	PackageFilters []*PackageFilter `protobuf:"bytes,9,rep,name=package_filters,json=packageFilters,proto3" json:"package_filters,omitempty"`
-	// True: packages of archived repositories too.
+	// True includes packages of archived repositories.
 	IncludeArchived bool `protobuf:"varint,10,opt,name=include_archived,json=includeArchived,proto3" json:"include_archived,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -212,15 +212,16 @@ func (x *DependencyFilter) GetIncludeArchived() bool {
 // A package by name and version.
 type PackageFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name: part of it, compared without regard to case, or all of it. Required.
+	// Part of the name, case-insensitive, or the whole name (see exact_name_match). Required.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The lowest version that matches, as the package's ecosystem orders them. A version that it cannot order does not match.
+	// Lowest matching version, in the version order of the package's ecosystem. A version that has no place in this order
+	// does not match.
 	VersionLowerBound string `protobuf:"bytes,2,opt,name=version_lower_bound,json=versionLowerBound,proto3" json:"version_lower_bound,omitempty"`
-	// The highest version that matches.
+	// Highest matching version.
 	VersionUpperBound string `protobuf:"bytes,3,opt,name=version_upper_bound,json=versionUpperBound,proto3" json:"version_upper_bound,omitempty"`
-	// The only version that matches, letter by letter.
+	// The only matching version, compared as text.
 	ExactVersion string `protobuf:"bytes,4,opt,name=exact_version,json=exactVersion,proto3" json:"exact_version,omitempty"`
-	// True: the name is all of the package's name, letter by letter.
+	// True compares the whole name, case-sensitive.
 	ExactNameMatch bool `protobuf:"varint,5,opt,name=exact_name_match,json=exactNameMatch,proto3" json:"exact_name_match,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -291,24 +292,24 @@ func (x *PackageFilter) GetExactNameMatch() bool {
 	return false
 }
 
-// A package that a lockfile names.
+// A package in a lockfile.
 type FoundDependency struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the repository.
 	RepositoryId int64 `protobuf:"varint,1,opt,name=repository_id,json=repositoryId,proto3" json:"repository_id,omitempty"`
-	// Where the lockfile names it.
+	// Location in the lockfile.
 	DefinedAt *CodeLocation `protobuf:"bytes,2,opt,name=defined_at,json=definedAt,proto3" json:"defined_at,omitempty"`
-	// How it comes in: UNKNOWN_TRANSITIVITY, TRANSITIVE or DIRECT.
+	// Transitivity: UNKNOWN_TRANSITIVITY, TRANSITIVE or DIRECT.
 	Transitivity string `protobuf:"bytes,3,opt,name=transitivity,proto3" json:"transitivity,omitempty"`
 	// The package.
 	Package *Dependency `protobuf:"bytes,4,opt,name=package,proto3" json:"package,omitempty"`
-	// Where it comes from: a word of DependencyFilter.ecosystem.
+	// Ecosystem: a value of DependencyFilter.ecosystem.
 	Ecosystem string `protobuf:"bytes,5,opt,name=ecosystem,proto3" json:"ecosystem,omitempty"`
-	// Its licences as SPDX expressions, where the scanner named them.
+	// Licences as SPDX expressions, if the scanner reported them.
 	Licenses []string `protobuf:"bytes,6,rep,name=licenses,proto3" json:"licenses,omitempty"`
-	// The file that asks for it; absent when the scanner did not name it.
+	// Location in the manifest; absent when the scanner did not report it.
 	ManifestDefinition *CodeLocation `protobuf:"bytes,7,opt,name=manifest_definition,json=manifestDefinition,proto3" json:"manifest_definition,omitempty"`
-	// What it was resolved to; empty when unknown.
+	// URL that it was resolved to; empty when unknown.
 	ResolvedUrl   string `protobuf:"bytes,8,opt,name=resolved_url,json=resolvedUrl,proto3" json:"resolved_url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -400,7 +401,7 @@ func (x *FoundDependency) GetResolvedUrl() string {
 	return ""
 }
 
-// A package in a version.
+// A version of a package.
 type Dependency struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name.
@@ -455,22 +456,22 @@ func (x *Dependency) GetVersionSpecifier() string {
 	return ""
 }
 
-// A place in a file.
+// A location in a file.
 type CodeLocation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Path in the repository.
 	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	// First line, from 1; 0 when unknown.
 	StartLine int64 `protobuf:"varint,2,opt,name=start_line,json=startLine,proto3" json:"start_line,omitempty"`
-	// Always 0: scanners name no columns.
+	// Always 0: scanners report no columns.
 	StartCol int64 `protobuf:"varint,3,opt,name=start_col,json=startCol,proto3" json:"start_col,omitempty"`
 	// Last line, from 1; 0 when unknown.
 	EndLine int64 `protobuf:"varint,4,opt,name=end_line,json=endLine,proto3" json:"end_line,omitempty"`
 	// Always 0.
 	EndCol int64 `protobuf:"varint,5,opt,name=end_col,json=endCol,proto3" json:"end_col,omitempty"`
-	// Link to the line at the source-code host; empty where its address or the commit is unknown.
+	// Link to the line at the source-code host; empty when the host's address or the commit is unknown.
 	Url string `protobuf:"bytes,6,opt,name=url,proto3" json:"url,omitempty"`
-	// When the scan that first saw the package like this looked at the repository.
+	// Time of the scan that first reported the package in this form.
 	CommittedAt   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=committed_at,json=committedAt,proto3" json:"committed_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -555,16 +556,16 @@ func (x *CodeLocation) GetCommittedAt() *timestamppb.Timestamp {
 	return nil
 }
 
-// A repository that has such packages.
+// A repository with matching packages.
 type RepositoryDependencySummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Name.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// How many of its packages match; one counts once for each lockfile and version.
+	// Number of matching packages, one per lockfile and version.
 	NumDependencies int32 `protobuf:"varint,3,opt,name=num_dependencies,json=numDependencies,proto3" json:"num_dependencies,omitempty"`
-	// True if the scan told, for some of them, which packages they need.
+	// True if the scan reported the requirements of at least one of them.
 	HasDependencyPathScan bool `protobuf:"varint,4,opt,name=has_dependency_path_scan,json=hasDependencyPathScan,proto3" json:"has_dependency_path_scan,omitempty"`
 	unknownFields         protoimpl.UnknownFields
 	sizeCache             protoimpl.SizeCache
@@ -628,12 +629,12 @@ func (x *RepositoryDependencySummary) GetHasDependencyPathScan() bool {
 	return false
 }
 
-// A lockfile that names such packages.
+// A lockfile with matching packages.
 type LockfileDependencySummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Path in the repository.
 	LockfilePath string `protobuf:"bytes,1,opt,name=lockfile_path,json=lockfilePath,proto3" json:"lockfile_path,omitempty"`
-	// How many of its packages match.
+	// Number of matching packages.
 	NumDependencies int32 `protobuf:"varint,2,opt,name=num_dependencies,json=numDependencies,proto3" json:"num_dependencies,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -763,7 +764,7 @@ type ListDependenciesV1Response struct {
 	Dependencies []*FoundDependency `protobuf:"bytes,1,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
 	// True if there are more.
 	HasMore bool `protobuf:"varint,2,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
-	// Where this page ends.
+	// Cursor of the next page; has_more tells whether there is one.
 	Cursor        int64 `protobuf:"varint,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -900,7 +901,7 @@ type ListRepositoriesForDependenciesV1Response struct {
 	RepositorySummaries []*RepositoryDependencySummary `protobuf:"bytes,1,rep,name=repository_summaries,json=repositorySummaries,proto3" json:"repository_summaries,omitempty"`
 	// True if there are more.
 	HasMore bool `protobuf:"varint,2,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
-	// Where this page ends.
+	// Cursor of the next page; has_more tells whether there is one.
 	Cursor        int64 `protobuf:"varint,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1046,7 +1047,7 @@ type ListLockfilesForDependenciesV1Response struct {
 	LockfileSummaries []*LockfileDependencySummary `protobuf:"bytes,1,rep,name=lockfile_summaries,json=lockfileSummaries,proto3" json:"lockfile_summaries,omitempty"`
 	// True if there are more.
 	HasMore bool `protobuf:"varint,2,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
-	// Where this page ends.
+	// Cursor of the next page; has_more tells whether there is one.
 	Cursor        string `protobuf:"bytes,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1183,7 +1184,7 @@ type ListDependenciesResponse struct {
 	Dependencies []*FoundDependency `protobuf:"bytes,1,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
 	// True if there are more.
 	HasMore bool `protobuf:"varint,2,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
-	// Where this page ends.
+	// Cursor of the next page; has_more tells whether there is one.
 	Cursor        int64 `protobuf:"varint,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1320,7 +1321,7 @@ type ListRepositoriesForDependenciesResponse struct {
 	RepositorySummaries []*RepositoryDependencySummary `protobuf:"bytes,1,rep,name=repository_summaries,json=repositorySummaries,proto3" json:"repository_summaries,omitempty"`
 	// True if there are more.
 	HasMore bool `protobuf:"varint,2,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
-	// Where this page ends.
+	// Cursor of the next page; has_more tells whether there is one.
 	Cursor        int64 `protobuf:"varint,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1466,7 +1467,7 @@ type ListLockfilesForDependenciesResponse struct {
 	LockfileSummaries []*LockfileDependencySummary `protobuf:"bytes,1,rep,name=lockfile_summaries,json=lockfileSummaries,proto3" json:"lockfile_summaries,omitempty"`
 	// True if there are more.
 	HasMore bool `protobuf:"varint,2,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
-	// Where this page ends.
+	// Cursor of the next page; has_more tells whether there is one.
 	Cursor        string `protobuf:"bytes,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

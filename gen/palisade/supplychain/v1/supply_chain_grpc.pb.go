@@ -31,20 +31,21 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "supply chain": the packages that the lockfiles of projects name, as the latest full scan of each project's
-// primary branch saw them. Every list goes on from the cursor of the page before, which says where that one ended.
+// Service group "supply chain": the packages in the lockfiles of projects, from the latest full scan of each project's
+// primary branch. The lists are paged by cursor.
 type SupplyChainServiceClient interface {
-	// Lists packages, in the order in which they were first seen.
+	// Lists packages, in the order of their first report.
 	ListDependenciesV1(ctx context.Context, in *ListDependenciesV1Request, opts ...grpc.CallOption) (*ListDependenciesV1Response, error)
-	// Lists repositories that have such packages, by id.
+	// Lists repositories with matching packages, by id.
 	ListRepositoriesForDependenciesV1(ctx context.Context, in *ListRepositoriesForDependenciesV1Request, opts ...grpc.CallOption) (*ListRepositoriesForDependenciesV1Response, error)
-	// Lists the lockfiles of a repository that name such packages, by path.
+	// Lists the lockfiles of a repository with matching packages, by path.
 	ListLockfilesForDependenciesV1(ctx context.Context, in *ListLockfilesForDependenciesV1Request, opts ...grpc.CallOption) (*ListLockfilesForDependenciesV1Response, error)
-	// Lists packages, in the order in which they were first seen. A GET takes the filter in its query, but for packageFilters.
+	// Lists packages, in the order of their first report. A GET takes the filter as query parameters, except
+	// packageFilters.
 	ListDependencies(ctx context.Context, in *ListDependenciesRequest, opts ...grpc.CallOption) (*ListDependenciesResponse, error)
-	// Lists the lockfiles of a repository that name such packages, by path.
+	// Lists the lockfiles of a repository with matching packages, by path.
 	ListLockfilesForDependencies(ctx context.Context, in *ListLockfilesForDependenciesRequest, opts ...grpc.CallOption) (*ListLockfilesForDependenciesResponse, error)
-	// Lists repositories that have such packages, by id.
+	// Lists repositories with matching packages, by id.
 	ListRepositoriesForDependencies(ctx context.Context, in *ListRepositoriesForDependenciesRequest, opts ...grpc.CallOption) (*ListRepositoriesForDependenciesResponse, error)
 }
 
@@ -120,20 +121,21 @@ func (c *supplyChainServiceClient) ListRepositoriesForDependencies(ctx context.C
 // All implementations must embed UnimplementedSupplyChainServiceServer
 // for forward compatibility.
 //
-// Service group "supply chain": the packages that the lockfiles of projects name, as the latest full scan of each project's
-// primary branch saw them. Every list goes on from the cursor of the page before, which says where that one ended.
+// Service group "supply chain": the packages in the lockfiles of projects, from the latest full scan of each project's
+// primary branch. The lists are paged by cursor.
 type SupplyChainServiceServer interface {
-	// Lists packages, in the order in which they were first seen.
+	// Lists packages, in the order of their first report.
 	ListDependenciesV1(context.Context, *ListDependenciesV1Request) (*ListDependenciesV1Response, error)
-	// Lists repositories that have such packages, by id.
+	// Lists repositories with matching packages, by id.
 	ListRepositoriesForDependenciesV1(context.Context, *ListRepositoriesForDependenciesV1Request) (*ListRepositoriesForDependenciesV1Response, error)
-	// Lists the lockfiles of a repository that name such packages, by path.
+	// Lists the lockfiles of a repository with matching packages, by path.
 	ListLockfilesForDependenciesV1(context.Context, *ListLockfilesForDependenciesV1Request) (*ListLockfilesForDependenciesV1Response, error)
-	// Lists packages, in the order in which they were first seen. A GET takes the filter in its query, but for packageFilters.
+	// Lists packages, in the order of their first report. A GET takes the filter as query parameters, except
+	// packageFilters.
 	ListDependencies(context.Context, *ListDependenciesRequest) (*ListDependenciesResponse, error)
-	// Lists the lockfiles of a repository that name such packages, by path.
+	// Lists the lockfiles of a repository with matching packages, by path.
 	ListLockfilesForDependencies(context.Context, *ListLockfilesForDependenciesRequest) (*ListLockfilesForDependenciesResponse, error)
-	// Lists repositories that have such packages, by id.
+	// Lists repositories with matching packages, by id.
 	ListRepositoriesForDependencies(context.Context, *ListRepositoriesForDependenciesRequest) (*ListRepositoriesForDependenciesResponse, error)
 	mustEmbedUnimplementedSupplyChainServiceServer()
 }

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: palisade/workflows/v1/graph.proto
 
-// Package palisade.workflows.v1 holds agentic workflows: which there are, their runs, and the issues that they find.
+// Package palisade.workflows.v1 holds agentic workflows: the catalog, the runs, and the issues that they detect.
 
 package workflowsv1
 
@@ -26,21 +26,21 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Where a run is (contract: workflow job status).
+// State of a run (contract: workflow job status).
 type PlatformWorkflowRunStatus int32
 
 const (
 	// Not given.
 	PlatformWorkflowRunStatus_PLATFORM_WORKFLOW_RUN_STATUS_UNSPECIFIED PlatformWorkflowRunStatus = 0
-	// Accepted, nothing has begun.
+	// Accepted, not started.
 	PlatformWorkflowRunStatus_PLATFORM_WORKFLOW_RUN_STATUS_SUBMITTED PlatformWorkflowRunStatus = 1
-	// At least one task has begun.
+	// At least one task has started.
 	PlatformWorkflowRunStatus_PLATFORM_WORKFLOW_RUN_STATUS_RUNNING PlatformWorkflowRunStatus = 2
 	// The end step succeeded.
 	PlatformWorkflowRunStatus_PLATFORM_WORKFLOW_RUN_STATUS_COMPLETED PlatformWorkflowRunStatus = 3
-	// A task failed for good, or the budget is used up.
+	// A task failed permanently, or the budget is used up.
 	PlatformWorkflowRunStatus_PLATFORM_WORKFLOW_RUN_STATUS_FAILED PlatformWorkflowRunStatus = 4
-	// Somebody stopped it.
+	// A caller canceled it.
 	PlatformWorkflowRunStatus_PLATFORM_WORKFLOW_RUN_STATUS_CANCELLED PlatformWorkflowRunStatus = 5
 )
 
@@ -91,23 +91,23 @@ func (PlatformWorkflowRunStatus) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_workflows_v1_graph_proto_rawDescGZIP(), []int{0}
 }
 
-// Where a step, a task or an attempt is.
+// State of a step, a task or an attempt.
 type WorkflowStepStatus int32
 
 const (
 	// Not given.
 	WorkflowStepStatus_WORKFLOW_STEP_STATUS_UNSPECIFIED WorkflowStepStatus = 0
-	// It has not begun.
+	// Not started.
 	WorkflowStepStatus_WORKFLOW_STEP_STATUS_PENDING WorkflowStepStatus = 1
-	// It works.
+	// Running.
 	WorkflowStepStatus_WORKFLOW_STEP_STATUS_RUNNING WorkflowStepStatus = 2
-	// It did what it should.
+	// Succeeded.
 	WorkflowStepStatus_WORKFLOW_STEP_STATUS_SUCCEEDED WorkflowStepStatus = 3
-	// It said that it failed.
+	// It reported a failure.
 	WorkflowStepStatus_WORKFLOW_STEP_STATUS_FAILED WorkflowStepStatus = 4
-	// It will never begin: a switch went another way, or the run ended before.
+	// It will never start: a switch took another branch, or the run ended first.
 	WorkflowStepStatus_WORKFLOW_STEP_STATUS_SKIPPED WorkflowStepStatus = 5
-	// It could not be done: a time-out, a dead worker, an internal error.
+	// It could not finish: a timeout, a dead worker, an internal error.
 	WorkflowStepStatus_WORKFLOW_STEP_STATUS_ERROR WorkflowStepStatus = 6
 )
 
@@ -166,7 +166,7 @@ type WorkflowTriggerKind int32
 const (
 	// Not given.
 	WorkflowTriggerKind_WORKFLOW_TRIGGER_KIND_UNSPECIFIED WorkflowTriggerKind = 0
-	// Anybody who may, at any time.
+	// Any permitted caller, at any time.
 	WorkflowTriggerKind_WORKFLOW_TRIGGER_KIND_GENERIC WorkflowTriggerKind = 1
 )
 
@@ -278,15 +278,15 @@ func (WorkflowInputType) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_workflows_v1_graph_proto_rawDescGZIP(), []int{3}
 }
 
-// Who gives an input.
+// Who provides an input.
 type WorkflowInputVisibility int32
 
 const (
 	// Not given.
 	WorkflowInputVisibility_WORKFLOW_INPUT_VISIBILITY_UNSPECIFIED WorkflowInputVisibility = 0
-	// The one who triggers the run.
+	// The caller who triggers the run.
 	WorkflowInputVisibility_WORKFLOW_INPUT_VISIBILITY_USER WorkflowInputVisibility = 1
-	// Automation alone; it is not shown in forms.
+	// Automation only; forms do not show it.
 	WorkflowInputVisibility_WORKFLOW_INPUT_VISIBILITY_INTERNAL WorkflowInputVisibility = 2
 )
 
@@ -392,24 +392,24 @@ func (WorkflowInputUi) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_workflows_v1_graph_proto_rawDescGZIP(), []int{5}
 }
 
-// An entry of the catalog: a workflow type that runs can be started of (contract: workflow catalog entry).
+// An entry of the catalog: a workflow type that runs can be started from (contract: workflow catalog entry).
 type WorkflowCatalogEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Unique in the deployment.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// What it does.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	// What it works on: repository or deployment.
+	// Target: repository or deployment.
 	TargetType string `protobuf:"bytes,3,opt,name=target_type,json=targetType,proto3" json:"target_type,omitempty"`
 	// Number of the published version.
 	Version string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
-	// Name for people.
+	// Display name.
 	DisplayName string `protobuf:"bytes,5,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
-	// False: no runs are started.
+	// False: no runs can be started.
 	Enabled bool `protobuf:"varint,6,opt,name=enabled,proto3" json:"enabled,omitempty"`
 	// Its steps.
 	Graph *WorkflowGraph `protobuf:"bytes,7,opt,name=graph,proto3" json:"graph,omitempty"`
-	// What a run is given.
+	// The inputs of a run.
 	Inputs        *WorkflowInputs `protobuf:"bytes,8,opt,name=inputs,proto3" json:"inputs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -504,7 +504,7 @@ func (x *WorkflowCatalogEntry) GetInputs() *WorkflowInputs {
 // The static graph of a workflow.
 type WorkflowGraph struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Version of this shape.
+	// Version of this format.
 	SchemaVersion int32 `protobuf:"varint,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	// Name of the only step without a predecessor.
 	StartStep string `protobuf:"bytes,2,opt,name=start_step,json=startStep,proto3" json:"start_step,omitempty"`
@@ -583,19 +583,19 @@ type WorkflowStepDefinition struct {
 	Type string `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
 	// Names of the steps that follow.
 	Next []string `protobuf:"bytes,3,rep,name=next,proto3" json:"next,omitempty"`
-	// What it is for.
+	// Description of the step.
 	Doc string `protobuf:"bytes,4,opt,name=doc,proto3" json:"doc,omitempty"`
-	// Line of the definition where it begins, 1 for the first.
+	// First line in the definition, from 1.
 	Line int32 `protobuf:"varint,5,opt,name=line,proto3" json:"line,omitempty"`
-	// For split, foreach and parallel: the step that all branches end in.
+	// For split, foreach and parallel: the step that joins all branches.
 	MatchingJoin string `protobuf:"bytes,6,opt,name=matching_join,json=matchingJoin,proto3" json:"matching_join,omitempty"`
-	// For foreach: the expression that gives the list.
+	// For foreach: the expression for the list.
 	ForeachArtifact string `protobuf:"bytes,7,opt,name=foreach_artifact,json=foreachArtifact,proto3" json:"foreach_artifact,omitempty"`
-	// For parallel: how many branches there are.
+	// For parallel: number of branches.
 	NumParallel int32 `protobuf:"varint,8,opt,name=num_parallel,json=numParallel,proto3" json:"num_parallel,omitempty"`
-	// For switch: the expression that chooses.
+	// For switch: the expression that selects the branch.
 	Condition string `protobuf:"bytes,9,opt,name=condition,proto3" json:"condition,omitempty"`
-	// For switch: which value leads where.
+	// For switch: the step for each value.
 	SwitchCases   []*WorkflowSwitchCase `protobuf:"bytes,10,rep,name=switch_cases,json=switchCases,proto3" json:"switch_cases,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -701,10 +701,10 @@ func (x *WorkflowStepDefinition) GetSwitchCases() []*WorkflowSwitchCase {
 	return nil
 }
 
-// One way out of a switch.
+// A case of a switch.
 type WorkflowSwitchCase struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Value of the condition as text; "default" for all others.
+	// Value of the condition as text; "default" for all other values.
 	CaseValue string `protobuf:"bytes,1,opt,name=case_value,json=caseValue,proto3" json:"case_value,omitempty"`
 	// Name of the step.
 	Step          string `protobuf:"bytes,2,opt,name=step,proto3" json:"step,omitempty"`
@@ -759,13 +759,13 @@ func (x *WorkflowSwitchCase) GetStep() string {
 // The inputs of a workflow.
 type WorkflowInputs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Version of this shape.
+	// Version of this format.
 	SchemaVersion int32 `protobuf:"varint,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	// What starts it.
 	TriggerKind WorkflowTriggerKind `protobuf:"varint,2,opt,name=trigger_kind,json=triggerKind,proto3,enum=palisade.workflows.v1.WorkflowTriggerKind" json:"trigger_kind,omitempty"`
-	// JSON Schema of the object that a run is given.
+	// JSON Schema of the input object of a run.
 	JsonSchema *structpb.Struct `protobuf:"bytes,3,opt,name=json_schema,json=jsonSchema,proto3" json:"json_schema,omitempty"`
-	// The same as fields of a form.
+	// The same as form fields.
 	Fields        []*WorkflowInputField `protobuf:"bytes,4,rep,name=fields,proto3" json:"fields,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -836,17 +836,17 @@ type WorkflowInputField struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Its type.
 	Type WorkflowInputType `protobuf:"varint,2,opt,name=type,proto3,enum=palisade.workflows.v1.WorkflowInputType" json:"type,omitempty"`
-	// A run cannot do without it.
+	// True if the input is required.
 	Required bool `protobuf:"varint,3,opt,name=required,proto3" json:"required,omitempty"`
-	// What it is when it is not given.
+	// Value when it is absent.
 	DefaultValue *structpb.Value `protobuf:"bytes,4,opt,name=default_value,json=defaultValue,proto3" json:"default_value,omitempty"`
-	// What it means.
+	// Description.
 	Description string `protobuf:"bytes,5,opt,name=description,proto3" json:"description,omitempty"`
-	// Who gives it.
+	// Who provides it.
 	Visibility WorkflowInputVisibility `protobuf:"varint,6,opt,name=visibility,proto3,enum=palisade.workflows.v1.WorkflowInputVisibility" json:"visibility,omitempty"`
 	// How a form shows it.
 	Ui WorkflowInputUi `protobuf:"varint,7,opt,name=ui,proto3,enum=palisade.workflows.v1.WorkflowInputUi" json:"ui,omitempty"`
-	// What its value stands for: repository, git_ref, or empty.
+	// Meaning of the value: repository, git_ref, or empty.
 	SemanticType  string `protobuf:"bytes,8,opt,name=semantic_type,json=semanticType,proto3" json:"semantic_type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -938,34 +938,34 @@ func (x *WorkflowInputField) GetSemanticType() string {
 	return ""
 }
 
-// A run in short (contract: WorkflowJobSummary).
+// Summary of a run (contract: WorkflowJobSummary).
 type WorkflowJobSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the run.
 	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	// Name of the workflow.
 	WorkflowType string `protobuf:"bytes,2,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
-	// Where it is.
+	// State of the run.
 	Status PlatformWorkflowRunStatus `protobuf:"varint,3,opt,name=status,proto3,enum=palisade.workflows.v1.PlatformWorkflowRunStatus" json:"status,omitempty"`
 	// Id of the deployment.
 	DeploymentId string `protobuf:"bytes,4,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Id of the project; empty when it is about no single one.
+	// Id of the project; empty when the run concerns no single project.
 	RepoId string `protobuf:"bytes,5,opt,name=repo_id,json=repoId,proto3" json:"repo_id,omitempty"`
 	// Branch, tag or commit.
 	GitRef string `protobuf:"bytes,6,opt,name=git_ref,json=gitRef,proto3" json:"git_ref,omitempty"`
-	// When its first task began.
+	// When its first task started.
 	StartedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
 	// When it ended.
 	FinishedAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
-	// How many results it has.
+	// Number of results.
 	TotalFindings int64 `protobuf:"varint,9,opt,name=total_findings,json=totalFindings,proto3" json:"total_findings,omitempty"`
-	// Through what it was started: api, cli, workflow.
+	// Interface that started it: api, cli, workflow.
 	EventSource string `protobuf:"bytes,10,opt,name=event_source,json=eventSource,proto3" json:"event_source,omitempty"`
 	// Web URL of the repository.
 	RepoUrl string `protobuf:"bytes,11,opt,name=repo_url,json=repoUrl,proto3" json:"repo_url,omitempty"`
-	// What it cost so far: 100 credits are one US dollar.
+	// Cost so far; 100 credits are one US dollar.
 	TotalCostCredits float64 `protobuf:"fixed64,12,opt,name=total_cost_credits,json=totalCostCredits,proto3" json:"total_cost_credits,omitempty"`
-	// Who or what started it: manual, automation.
+	// Kind of trigger: manual, automation.
 	TriggerSource string `protobuf:"bytes,13,opt,name=trigger_source,json=triggerSource,proto3" json:"trigger_source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1095,7 +1095,7 @@ func (x *WorkflowJobSummary) GetTriggerSource() string {
 // The steps and tasks of a run (contract: WorkflowJobGraph).
 type WorkflowJobGraph struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Version of this shape.
+	// Version of this format.
 	SchemaVersion string `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	// All steps in topological order.
 	Steps []*WorkflowStepNode `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
@@ -1163,27 +1163,27 @@ type WorkflowStepNode struct {
 	StepId string `protobuf:"bytes,1,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"`
 	// Name in the definition.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Name for people.
+	// Display name.
 	DisplayName string `protobuf:"bytes,3,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
-	// What it is for.
+	// Description of the step.
 	Description string `protobuf:"bytes,4,opt,name=description,proto3" json:"description,omitempty"`
-	// Where all of its tasks are together.
+	// Combined state of its tasks.
 	Status WorkflowStepStatus `protobuf:"varint,5,opt,name=status,proto3,enum=palisade.workflows.v1.WorkflowStepStatus" json:"status,omitempty"`
-	// When the first of its tasks began.
+	// When its first task started.
 	StartedAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
-	// When the last of its tasks ended.
+	// When its last task ended.
 	FinishedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
-	// Costs of its tasks in US dollars.
+	// Cost of its tasks in US dollars.
 	CostUsd float64 `protobuf:"fixed64,8,opt,name=cost_usd,json=costUsd,proto3" json:"cost_usd,omitempty"`
 	// The same in credits.
 	CostCredits float64 `protobuf:"fixed64,9,opt,name=cost_credits,json=costCredits,proto3" json:"cost_credits,omitempty"`
-	// How many tasks there are so far.
+	// Number of tasks so far.
 	TaskCount int64 `protobuf:"varint,10,opt,name=task_count,json=taskCount,proto3" json:"task_count,omitempty"`
-	// How many of them ended well.
+	// Number of tasks that succeeded.
 	TasksCompleted int64 `protobuf:"varint,11,opt,name=tasks_completed,json=tasksCompleted,proto3" json:"tasks_completed,omitempty"`
-	// How many of them failed.
+	// Number of tasks that failed.
 	TasksFailed int64 `protobuf:"varint,12,opt,name=tasks_failed,json=tasksFailed,proto3" json:"tasks_failed,omitempty"`
-	// Ids of those tasks that the answer shows.
+	// Ids of its tasks in this response.
 	TaskIds       []string `protobuf:"bytes,13,rep,name=task_ids,json=taskIds,proto3" json:"task_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1315,21 +1315,21 @@ type WorkflowTaskNode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the task.
 	TaskId string `protobuf:"bytes,1,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
-	// The step that it does.
+	// The step of the task.
 	StepId string `protobuf:"bytes,2,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"`
-	// Name for people: the step, and the branch where there are several.
+	// Display name: the step, and the branch if there are several.
 	DisplayName string `protobuf:"bytes,3,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
-	// Where it is.
+	// State of the task.
 	Status WorkflowStepStatus `protobuf:"varint,4,opt,name=status,proto3,enum=palisade.workflows.v1.WorkflowStepStatus" json:"status,omitempty"`
-	// When its first attempt began.
+	// When its first attempt started.
 	StartedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
 	// When its last attempt ended.
 	FinishedAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
-	// How many attempts there are.
+	// Number of attempts.
 	AttemptCount int64 `protobuf:"varint,7,opt,name=attempt_count,json=attemptCount,proto3" json:"attempt_count,omitempty"`
-	// Index of the latest one, 0 for the first.
+	// Index of the latest attempt, from 0.
 	LatestAttemptIndex int64 `protobuf:"varint,8,opt,name=latest_attempt_index,json=latestAttemptIndex,proto3" json:"latest_attempt_index,omitempty"`
-	// The branches that lead to it, as units[3]/checks.sqli.
+	// Path of branches to the task, as units[3]/checks.sqli.
 	LogicalPath string `protobuf:"bytes,9,opt,name=logical_path,json=logicalPath,proto3" json:"logical_path,omitempty"`
 	// The innermost branch: the index of a foreach, or the name of a step.
 	BranchKey string `protobuf:"bytes,10,opt,name=branch_key,json=branchKey,proto3" json:"branch_key,omitempty"`
@@ -1337,9 +1337,9 @@ type WorkflowTaskNode struct {
 	ForeachIndex *int64 `protobuf:"varint,11,opt,name=foreach_index,json=foreachIndex,proto3,oneof" json:"foreach_index,omitempty"`
 	// The beginning of the item's JSON.
 	ForeachValuePreview string `protobuf:"bytes,12,opt,name=foreach_value_preview,json=foreachValuePreview,proto3" json:"foreach_value_preview,omitempty"`
-	// Ids of the tasks that it follows.
+	// Ids of the preceding tasks.
 	UpstreamTaskIds []string `protobuf:"bytes,13,rep,name=upstream_task_ids,json=upstreamTaskIds,proto3" json:"upstream_task_ids,omitempty"`
-	// Its attempts, the first first.
+	// Its attempts, oldest first.
 	Attempts      []*WorkflowTaskAttempt `protobuf:"bytes,14,rep,name=attempts,proto3" json:"attempts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1473,18 +1473,18 @@ func (x *WorkflowTaskNode) GetAttempts() []*WorkflowTaskAttempt {
 	return nil
 }
 
-// One try of a task.
+// One attempt of a task.
 type WorkflowTaskAttempt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 0 for the first.
+	// Index, from 0.
 	AttemptIndex int64 `protobuf:"varint,1,opt,name=attempt_index,json=attemptIndex,proto3" json:"attempt_index,omitempty"`
-	// How it ended.
+	// State of the attempt.
 	Status WorkflowStepStatus `protobuf:"varint,2,opt,name=status,proto3,enum=palisade.workflows.v1.WorkflowStepStatus" json:"status,omitempty"`
-	// When it began.
+	// When it started.
 	StartedAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
 	// When it ended.
 	FinishedAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
-	// Why it failed, in one line.
+	// Reason of the failure, in one line.
 	ErrorSummary  string `protobuf:"bytes,5,opt,name=error_summary,json=errorSummary,proto3" json:"error_summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1555,20 +1555,20 @@ func (x *WorkflowTaskAttempt) GetErrorSummary() string {
 	return ""
 }
 
-// What a run found (contract: WorkflowReportSummary).
+// Results of a run (contract: WorkflowReportSummary).
 type WorkflowReportSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the repository.
 	Repository string `protobuf:"bytes,1,opt,name=repository,proto3" json:"repository,omitempty"`
 	// Commit of the code.
 	Commit string `protobuf:"bytes,2,opt,name=commit,proto3" json:"commit,omitempty"`
-	// How many results there are.
+	// Number of results.
 	TotalFindings int64 `protobuf:"varint,3,opt,name=total_findings,json=totalFindings,proto3" json:"total_findings,omitempty"`
-	// How many of them are vulnerabilities.
+	// Number of results that are vulnerabilities.
 	VulnerableFindings int64 `protobuf:"varint,4,opt,name=vulnerable_findings,json=vulnerableFindings,proto3" json:"vulnerable_findings,omitempty"`
-	// How many of each severity there are.
+	// Number of results by severity.
 	BySeverity map[string]int64 `protobuf:"bytes,5,rep,name=by_severity,json=bySeverity,proto3" json:"by_severity,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// The results, the worst first; at most 500.
+	// The results, most severe first; at most 500.
 	Findings      []*WorkflowFinding `protobuf:"bytes,6,rep,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1657,7 +1657,7 @@ type WorkflowFinding struct {
 	EndLine int64 `protobuf:"varint,3,opt,name=end_line,json=endLine,proto3" json:"end_line,omitempty"`
 	// info, low, medium, high or critical.
 	Severity string `protobuf:"bytes,4,opt,name=severity,proto3" json:"severity,omitempty"`
-	// Why it is one.
+	// Reasoning for the result.
 	Reasoning     string `protobuf:"bytes,5,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1728,10 +1728,10 @@ func (x *WorkflowFinding) GetReasoning() string {
 	return ""
 }
 
-// What a run is about (contract: WorkflowJobMetadata).
+// Metadata of a run (contract: WorkflowJobMetadata).
 type WorkflowJobMetadata struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name for people.
+	// Display name.
 	JobName string `protobuf:"bytes,1,opt,name=job_name,json=jobName,proto3" json:"job_name,omitempty"`
 	// Name of the workflow.
 	WorkflowType string `protobuf:"bytes,2,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
@@ -1743,9 +1743,9 @@ type WorkflowJobMetadata struct {
 	RepoName string `protobuf:"bytes,5,opt,name=repo_name,json=repoName,proto3" json:"repo_name,omitempty"`
 	// Branch, tag or commit.
 	GitRef string `protobuf:"bytes,6,opt,name=git_ref,json=gitRef,proto3" json:"git_ref,omitempty"`
-	// When its first task began.
+	// When its first task started.
 	StartedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
-	// Where it is, in words: submitted, running, completed, cancelled, or failed with the reason, as "failed: …".
+	// State of the run as text: submitted, running, completed, cancelled, or failed with the reason, as "failed: …".
 	Status string `protobuf:"bytes,8,opt,name=status,proto3" json:"status,omitempty"`
 	// Number of the pull request; empty without one.
 	PrId string `protobuf:"bytes,9,opt,name=pr_id,json=prId,proto3" json:"pr_id,omitempty"`

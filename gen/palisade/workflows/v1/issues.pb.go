@@ -26,19 +26,19 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What runs say about an issue.
+// Detection state of an issue, set by runs.
 type DetectionState int32
 
 const (
 	// Not given.
 	DetectionState_DETECTION_STATE_UNSPECIFIED DetectionState = 0
-	// The last run that looked at it found it.
+	// The latest run that covered it detected it.
 	DetectionState_DETECTION_STATE_DETECTED DetectionState = 1
-	// The last run that looked for it did not find it.
+	// The latest run that looked for it did not detect it.
 	DetectionState_DETECTION_STATE_NOT_DETECTED DetectionState = 2
-	// A run that examined it says that it is none, or is gone.
+	// A run examined it and found that it is no issue, or is gone.
 	DetectionState_DETECTION_STATE_VERIFIED_ABSENT DetectionState = 3
-	// A run that examined it says that it is one.
+	// A run examined it and confirmed it.
 	DetectionState_DETECTION_STATE_VERIFIED_PRESENT DetectionState = 4
 )
 
@@ -87,7 +87,7 @@ func (DetectionState) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_workflows_v1_issues_proto_rawDescGZIP(), []int{0}
 }
 
-// How bad an issue is. Lists are sorted by the numbers.
+// Severity of an issue. Lists sort by the numbers.
 type Severity int32
 
 const (
@@ -152,25 +152,25 @@ func (Severity) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_workflows_v1_issues_proto_rawDescGZIP(), []int{1}
 }
 
-// What people decided about an issue.
+// Triage decision about an issue.
 type TriageState int32
 
 const (
 	// Not given.
 	TriageState_TRIAGE_STATE_UNSPECIFIED TriageState = 0
-	// It is not to be fixed.
+	// It will not be fixed.
 	TriageState_TRIAGE_STATE_IGNORED TriageState = 1
-	// Nobody has decided.
+	// No decision yet.
 	TriageState_TRIAGE_STATE_OPEN TriageState = 2
-	// It was decided about, and is open again.
+	// Reopened after a decision.
 	TriageState_TRIAGE_STATE_REOPENED TriageState = 3
-	// Somebody looks at it.
+	// Being reviewed.
 	TriageState_TRIAGE_STATE_REVIEWING TriageState = 4
-	// Somebody works on it.
+	// Being fixed.
 	TriageState_TRIAGE_STATE_FIXING TriageState = 5
-	// It is probably not to be fixed.
+	// Probably it will not be fixed; a person must confirm.
 	TriageState_TRIAGE_STATE_PROVISIONALLY_IGNORED TriageState = 6
-	// It was fixed. A run that detects it again reopens it.
+	// Fixed. A run that detects it again reopens it.
 	TriageState_TRIAGE_STATE_FIXED TriageState = 7
 )
 
@@ -225,17 +225,17 @@ func (TriageState) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_workflows_v1_issues_proto_rawDescGZIP(), []int{2}
 }
 
-// Why people decided so.
+// Reason of a triage decision.
 type TriageReason int32
 
 const (
 	// Not given; in filters: issues without a reason.
 	TriageReason_TRIAGE_REASON_UNSPECIFIED TriageReason = 0
-	// It is none.
+	// Not an issue.
 	TriageReason_TRIAGE_REASON_FALSE_POSITIVE TriageReason = 1
-	// It is one that may stay.
+	// The risk is accepted.
 	TriageReason_TRIAGE_REASON_ACCEPTABLE_RISK TriageReason = 2
-	// There is no time for it.
+	// Nobody has time for it.
 	TriageReason_TRIAGE_REASON_NO_TIME TriageReason = 3
 )
 
@@ -335,19 +335,19 @@ func (ActorType) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_workflows_v1_issues_proto_rawDescGZIP(), []int{4}
 }
 
-// What issues are sorted by.
+// Sort key of issues.
 type IssueSortField int32
 
 const (
 	// LAST_DETECTED_AT.
 	IssueSortField_ISSUE_SORT_FIELD_UNSPECIFIED IssueSortField = 0
-	// How bad they are.
+	// Severity.
 	IssueSortField_ISSUE_SORT_FIELD_SEVERITY IssueSortField = 1
-	// When a run detected them last.
+	// Time of the latest detection.
 	IssueSortField_ISSUE_SORT_FIELD_LAST_DETECTED_AT IssueSortField = 2
-	// When a run detected them first.
+	// Time of the first detection.
 	IssueSortField_ISSUE_SORT_FIELD_CREATED_AT IssueSortField = 3
-	// The first of their paths, byte by byte.
+	// The first of the paths, byte by byte.
 	IssueSortField_ISSUE_SORT_FIELD_FILE_PATH IssueSortField = 4
 )
 
@@ -396,15 +396,15 @@ func (IssueSortField) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_workflows_v1_issues_proto_rawDescGZIP(), []int{5}
 }
 
-// In which direction a list is sorted.
+// Sort direction.
 type SortDirection int32
 
 const (
-	// Paths ascend, everything else descends.
+	// Paths ascending, everything else descending.
 	SortDirection_SORT_DIRECTION_UNSPECIFIED SortDirection = 0
-	// The smallest first.
+	// Ascending.
 	SortDirection_SORT_DIRECTION_ASC SortDirection = 1
-	// The largest first.
+	// Descending.
 	SortDirection_SORT_DIRECTION_DESC SortDirection = 2
 )
 
@@ -449,7 +449,8 @@ func (SortDirection) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_workflows_v1_issues_proto_rawDescGZIP(), []int{6}
 }
 
-// What agentic workflows found (contract: agentic-workflow issue). Lists hold what any run said, at most 1,000 values each.
+// An issue that agentic workflows detected (contract: agentic-workflow issue). Its lists are unions over all runs, at
+// most 1,000 values each.
 type Issue struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id.
@@ -458,41 +459,41 @@ type Issue struct {
 	DeploymentId int64 `protobuf:"varint,2,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// One line.
 	Title string `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
-	// What it is.
+	// Description.
 	Description string `protobuf:"bytes,4,opt,name=description,proto3" json:"description,omitempty"`
-	// Why it is one.
+	// Reasoning for the result.
 	Reasoning string `protobuf:"bytes,5,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
-	// When a run detected it first.
+	// Time of the first detection.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// When a run detected it last.
+	// Time of the latest detection.
 	LastDetectedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=last_detected_at,json=lastDetectedAt,proto3" json:"last_detected_at,omitempty"`
-	// What runs say about it.
+	// Detection state.
 	DetectionState DetectionState `protobuf:"varint,8,opt,name=detection_state,json=detectionState,proto3,enum=palisade.workflows.v1.DetectionState" json:"detection_state,omitempty"`
-	// How bad it is.
+	// Severity.
 	Severity Severity `protobuf:"varint,9,opt,name=severity,proto3,enum=palisade.workflows.v1.Severity" json:"severity,omitempty"`
-	// What people decided about it.
+	// Triage state.
 	TriageState TriageState `protobuf:"varint,10,opt,name=triage_state,json=triageState,proto3,enum=palisade.workflows.v1.TriageState" json:"triage_state,omitempty"`
-	// Why they did.
+	// Reason of the triage decision.
 	TriageReason TriageReason `protobuf:"varint,11,opt,name=triage_reason,json=triageReason,proto3,enum=palisade.workflows.v1.TriageReason" json:"triage_reason,omitempty"`
-	// When they did; absent when nobody has.
+	// Time of the triage decision; absent without one.
 	TriagedAt *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=triaged_at,json=triagedAt,proto3" json:"triaged_at,omitempty"`
-	// What to do about it.
+	// Suggested actions.
 	Actions []string `protobuf:"bytes,13,rep,name=actions,proto3" json:"actions,omitempty"`
 	// Names of the workflows that detected it.
 	WorkflowIds []string `protobuf:"bytes,14,rep,name=workflow_ids,json=workflowIds,proto3" json:"workflow_ids,omitempty"`
-	// Who or what it is about: accounts, roles, services.
+	// Accounts, roles and services that it concerns.
 	Identities []string `protobuf:"bytes,15,rep,name=identities,proto3" json:"identities,omitempty"`
 	// What started the runs: manual, automation.
 	TriggerSources []string `protobuf:"bytes,16,rep,name=trigger_sources,json=triggerSources,proto3" json:"trigger_sources,omitempty"`
-	// Ids of the projects; empty when it is about no single one.
+	// Ids of the projects; empty when it concerns no single project.
 	ProjectIds []string `protobuf:"bytes,17,rep,name=project_ids,json=projectIds,proto3" json:"project_ids,omitempty"`
-	// Full refs that it was detected on, as refs/heads/main. Runs over a commit name none.
+	// Full refs of the detections, as refs/heads/main. Runs over a commit have none.
 	RefIds []string `protobuf:"bytes,18,rep,name=ref_ids,json=refIds,proto3" json:"ref_ids,omitempty"`
 	// Paths in the repository.
 	FilePaths []string `protobuf:"bytes,19,rep,name=file_paths,json=filePaths,proto3" json:"file_paths,omitempty"`
 	// Paths through the graph of dependencies.
 	DependencyPaths []string `protobuf:"bytes,20,rep,name=dependency_paths,json=dependencyPaths,proto3" json:"dependency_paths,omitempty"`
-	// Dependencies that the project names itself.
+	// Direct dependencies of the project.
 	DirectDependencies []string `protobuf:"bytes,21,rep,name=direct_dependencies,json=directDependencies,proto3" json:"direct_dependencies,omitempty"`
 	// Areas of the product.
 	Domains []string `protobuf:"bytes,22,rep,name=domains,proto3" json:"domains,omitempty"`
@@ -702,7 +703,7 @@ func (x *Issue) GetOwasps() []string {
 	return nil
 }
 
-// One change of an issue.
+// A change of an issue.
 type IssueActivity struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id.
@@ -711,17 +712,17 @@ type IssueActivity struct {
 	DeploymentId int64 `protobuf:"varint,2,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Id of the issue.
 	IssueId int64 `protobuf:"varint,3,opt,name=issue_id,json=issueId,proto3" json:"issue_id,omitempty"`
-	// What the changed fields were; all others are empty. Absent when the issue was created.
+	// Previous values of the changed fields; all other fields are empty. Absent when the issue was created.
 	OldValues *Issue `protobuf:"bytes,4,opt,name=old_values,json=oldValues,proto3" json:"old_values,omitempty"`
-	// What the changed fields are; all others are empty.
+	// New values of the changed fields; all other fields are empty.
 	NewValues *Issue `protobuf:"bytes,5,opt,name=new_values,json=newValues,proto3" json:"new_values,omitempty"`
 	// Which fields changed.
 	ChangedFields *fieldmaskpb.FieldMask `protobuf:"bytes,6,opt,name=changed_fields,json=changedFields,proto3" json:"changed_fields,omitempty"`
-	// Why the product changed it; empty for people.
+	// Why the product changed it; empty for changes by people.
 	Reason string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Who changed it.
 	ActorType ActorType `protobuf:"varint,8,opt,name=actor_type,json=actorType,proto3,enum=palisade.workflows.v1.ActorType" json:"actor_type,omitempty"`
-	// Id of the user, or of the token that belongs to none; of the run, when it was the product.
+	// Id of the user, or of a token that belongs to no user; of the run when the product changed it.
 	ActorId string `protobuf:"bytes,9,opt,name=actor_id,json=actorId,proto3" json:"actor_id,omitempty"`
 	// When it was changed.
 	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
@@ -829,12 +830,12 @@ func (x *IssueActivity) GetCreatedAt() *timestamppb.Timestamp {
 	return nil
 }
 
-// A range of time.
+// A time range.
 type TimeRange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The first moment of it; the range is open when absent.
+	// Start, inclusive; absent: no lower bound.
 	StartAt *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=start_at,json=startAt,proto3" json:"start_at,omitempty"`
-	// The first moment after it; the range is open when absent.
+	// End, exclusive; absent: no upper bound.
 	EndAt         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=end_at,json=endAt,proto3" json:"end_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -884,16 +885,16 @@ func (x *TimeRange) GetEndAt() *timestamppb.Timestamp {
 	return nil
 }
 
-// Which issues: those that match every field which is given, and of a list any value.
+// Filter of issues. All fields that are present must match; the values of one list are alternatives.
 type IssueFilters struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ids.
 	Ids []int64 `protobuf:"varint,1,rep,packed,name=ids,proto3" json:"ids,omitempty"`
-	// A part of the title, in any case.
+	// Part of the title, case-insensitive.
 	TitleQuery string `protobuf:"bytes,2,opt,name=title_query,json=titleQuery,proto3" json:"title_query,omitempty"`
-	// A part of the description, in any case.
+	// Part of the description, case-insensitive.
 	DescriptionQuery string `protobuf:"bytes,3,opt,name=description_query,json=descriptionQuery,proto3" json:"description_query,omitempty"`
-	// A part of the reasoning, in any case.
+	// Part of the reasoning, case-insensitive.
 	ReasoningQuery string `protobuf:"bytes,4,opt,name=reasoning_query,json=reasoningQuery,proto3" json:"reasoning_query,omitempty"`
 	// Detection states.
 	DetectionStates []DetectionState `protobuf:"varint,5,rep,packed,name=detection_states,json=detectionStates,proto3,enum=palisade.workflows.v1.DetectionState" json:"detection_states,omitempty"`
@@ -901,7 +902,7 @@ type IssueFilters struct {
 	Severities []Severity `protobuf:"varint,6,rep,packed,name=severities,proto3,enum=palisade.workflows.v1.Severity" json:"severities,omitempty"`
 	// Triage states.
 	TriageStates []TriageState `protobuf:"varint,7,rep,packed,name=triage_states,json=triageStates,proto3,enum=palisade.workflows.v1.TriageState" json:"triage_states,omitempty"`
-	// Triage reasons; TRIAGE_REASON_UNSPECIFIED stands for none.
+	// Triage reasons; TRIAGE_REASON_UNSPECIFIED matches issues without a reason.
 	TriageReasons []TriageReason `protobuf:"varint,8,rep,packed,name=triage_reasons,json=triageReasons,proto3,enum=palisade.workflows.v1.TriageReason" json:"triage_reasons,omitempty"`
 	// Actions.
 	Actions []string `protobuf:"bytes,9,rep,name=actions,proto3" json:"actions,omitempty"`
@@ -915,13 +916,13 @@ type IssueFilters struct {
 	ProjectIds []int64 `protobuf:"varint,13,rep,packed,name=project_ids,json=projectIds,proto3" json:"project_ids,omitempty"`
 	// Refs; short names are branches.
 	RefIds []string `protobuf:"bytes,14,rep,name=ref_ids,json=refIds,proto3" json:"ref_ids,omitempty"`
-	// A part of any of its paths, in any case.
+	// Part of any of its paths, case-insensitive.
 	FilePathQuery string `protobuf:"bytes,15,opt,name=file_path_query,json=filePathQuery,proto3" json:"file_path_query,omitempty"`
-	// When it was detected first.
+	// Time of the first detection.
 	CreatedAt *TimeRange `protobuf:"bytes,16,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// When it was detected last.
+	// Time of the latest detection.
 	LastDetectedAt *TimeRange `protobuf:"bytes,17,opt,name=last_detected_at,json=lastDetectedAt,proto3" json:"last_detected_at,omitempty"`
-	// When it was triaged.
+	// Time of the triage decision.
 	TriagedAt *TimeRange `protobuf:"bytes,18,opt,name=triaged_at,json=triagedAt,proto3" json:"triaged_at,omitempty"`
 	// Ids of runs that detected it.
 	WorkflowJobIds []int64 `protobuf:"varint,19,rep,packed,name=workflow_job_ids,json=workflowJobIds,proto3" json:"workflow_job_ids,omitempty"`
@@ -1150,7 +1151,7 @@ func (x *CountIssuesRequest) GetFilters() *IssueFilters {
 // Response of CountIssues.
 type CountIssuesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many there are.
+	// Number of issues.
 	Count         int64 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1200,7 +1201,7 @@ type GetIssueActivityHistoryRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Id of the issue.
 	IssueId int64 `protobuf:"varint,2,opt,name=issue_id,json=issueId,proto3" json:"issue_id,omitempty"`
-	// How many changes, 1 to 1000; 100 when absent.
+	// Page size, 1 to 1000; 100 when absent.
 	Limit *int32 `protobuf:"varint,3,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
 	// The cursor of the previous answer.
 	Cursor        string `protobuf:"bytes,4,opt,name=cursor,proto3" json:"cursor,omitempty"`
@@ -1271,7 +1272,7 @@ type GetIssueActivityHistoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The changes, newest first.
 	History []*IssueActivity `protobuf:"bytes,1,rep,name=history,proto3" json:"history,omitempty"`
-	// Where the next page begins; empty after the last one.
+	// Cursor of the next page; empty after the last page.
 	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1429,9 +1430,9 @@ type TriageIssueRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Id of the issue.
 	IssueId int64 `protobuf:"varint,2,opt,name=issue_id,json=issueId,proto3" json:"issue_id,omitempty"`
-	// The decision. Required.
+	// The new triage state. Required.
 	TriageState TriageState `protobuf:"varint,3,opt,name=triage_state,json=triageState,proto3,enum=palisade.workflows.v1.TriageState" json:"triage_state,omitempty"`
-	// Why; none when absent. It is stored as given with every state.
+	// The reason; none when absent. Stored with every state.
 	TriageReason  TriageReason `protobuf:"varint,4,opt,name=triage_reason,json=triageReason,proto3,enum=palisade.workflows.v1.TriageReason" json:"triage_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1548,11 +1549,11 @@ type SearchIssuesRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Which issues; all when absent.
 	Filters *IssueFilters `protobuf:"bytes,2,opt,name=filters,proto3" json:"filters,omitempty"`
-	// What they are sorted by; LAST_DETECTED_AT when absent. Issues that are equal are sorted by id.
+	// Sort key; LAST_DETECTED_AT when absent. Equal issues are sorted by id.
 	SortField IssueSortField `protobuf:"varint,3,opt,name=sort_field,json=sortField,proto3,enum=palisade.workflows.v1.IssueSortField" json:"sort_field,omitempty"`
-	// In which direction.
+	// Sort direction.
 	SortDirection SortDirection `protobuf:"varint,4,opt,name=sort_direction,json=sortDirection,proto3,enum=palisade.workflows.v1.SortDirection" json:"sort_direction,omitempty"`
-	// How many issues, 1 to 1000; 100 when absent.
+	// Page size, 1 to 1000; 100 when absent.
 	Limit *int32 `protobuf:"varint,5,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
 	// The cursor of the previous answer.
 	Cursor        string `protobuf:"bytes,6,opt,name=cursor,proto3" json:"cursor,omitempty"`
@@ -1637,9 +1638,9 @@ type SearchIssuesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The issues.
 	Issues []*Issue `protobuf:"bytes,1,rep,name=issues,proto3" json:"issues,omitempty"`
-	// How many the filter lets through, on all pages.
+	// Number of matching issues, on all pages.
 	Total int64 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
-	// Where the next page begins; empty after the last one.
+	// Cursor of the next page; empty after the last page.
 	Cursor        string `protobuf:"bytes,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -30,18 +30,18 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "agentic-workflow issues": what agentic workflows found. Findings of scans are never among them.
+// Service group "agentic-workflow issues": issues that agentic workflows detected. Findings of scans are not included.
 type AgenticIssuesServiceClient interface {
-	// Counts the issues that a filter lets through.
+	// Counts the issues that match a filter.
 	CountIssues(ctx context.Context, in *CountIssuesRequest, opts ...grpc.CallOption) (*CountIssuesResponse, error)
-	// Lists what changed about an issue, newest first.
+	// Lists the changes of an issue, newest first.
 	GetIssueActivityHistory(ctx context.Context, in *GetIssueActivityHistoryRequest, opts ...grpc.CallOption) (*GetIssueActivityHistoryResponse, error)
 	// Returns one issue.
 	GetAgenticIssue(ctx context.Context, in *GetAgenticIssueRequest, opts ...grpc.CallOption) (*GetAgenticIssueResponse, error)
-	// Sets the triage state and the reason of an issue (contract operation 9). What it is already is no change: the time
-	// of the triage stays, and the history gets no entry.
+	// Sets the triage state and the reason of an issue (contract operation 9). Setting the current values changes
+	// nothing: the triage time stays, and the history gets no entry.
 	TriageIssue(ctx context.Context, in *TriageIssueRequest, opts ...grpc.CallOption) (*TriageIssueResponse, error)
-	// Lists the issues that a filter lets through.
+	// Lists the issues that match a filter.
 	SearchIssues(ctx context.Context, in *SearchIssuesRequest, opts ...grpc.CallOption) (*SearchIssuesResponse, error)
 }
 
@@ -107,18 +107,18 @@ func (c *agenticIssuesServiceClient) SearchIssues(ctx context.Context, in *Searc
 // All implementations must embed UnimplementedAgenticIssuesServiceServer
 // for forward compatibility.
 //
-// Service group "agentic-workflow issues": what agentic workflows found. Findings of scans are never among them.
+// Service group "agentic-workflow issues": issues that agentic workflows detected. Findings of scans are not included.
 type AgenticIssuesServiceServer interface {
-	// Counts the issues that a filter lets through.
+	// Counts the issues that match a filter.
 	CountIssues(context.Context, *CountIssuesRequest) (*CountIssuesResponse, error)
-	// Lists what changed about an issue, newest first.
+	// Lists the changes of an issue, newest first.
 	GetIssueActivityHistory(context.Context, *GetIssueActivityHistoryRequest) (*GetIssueActivityHistoryResponse, error)
 	// Returns one issue.
 	GetAgenticIssue(context.Context, *GetAgenticIssueRequest) (*GetAgenticIssueResponse, error)
-	// Sets the triage state and the reason of an issue (contract operation 9). What it is already is no change: the time
-	// of the triage stays, and the history gets no entry.
+	// Sets the triage state and the reason of an issue (contract operation 9). Setting the current values changes
+	// nothing: the triage time stays, and the history gets no entry.
 	TriageIssue(context.Context, *TriageIssueRequest) (*TriageIssueResponse, error)
-	// Lists the issues that a filter lets through.
+	// Lists the issues that match a filter.
 	SearchIssues(context.Context, *SearchIssuesRequest) (*SearchIssuesResponse, error)
 	mustEmbedUnimplementedAgenticIssuesServiceServer()
 }

@@ -179,7 +179,7 @@ type GetWorkflowTypeResponse struct {
 	Workflow *WorkflowCatalogEntry `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`
 	// The definition as it was published.
 	Definition string `protobuf:"bytes,2,opt,name=definition,proto3" json:"definition,omitempty"`
-	// Its published versions, the newest first; at most 100.
+	// Published versions, newest first; at most 100.
 	Versions      []*WorkflowTypeVersion `protobuf:"bytes,3,rep,name=versions,proto3" json:"versions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -243,11 +243,12 @@ type WorkflowTypeVersion struct {
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
 	// When it was published.
 	PublishedAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=published_at,json=publishedAt,proto3" json:"published_at,omitempty"`
-	// Who published it: a person's e-mail address, the name of a token, or "palisade" for what came with the product.
+	// Who published it: a person's e-mail address, the name of a token, or "palisade" for a type that ships with the
+	// product.
 	PublishedBy string `protobuf:"bytes,3,opt,name=published_by,json=publishedBy,proto3" json:"published_by,omitempty"`
 	// SHA-256 of the definition in hexadecimal.
 	Sha256 string `protobuf:"bytes,4,opt,name=sha256,proto3" json:"sha256,omitempty"`
-	// True for the one that new runs take.
+	// True for the version that new runs use.
 	Current       bool `protobuf:"varint,5,opt,name=current,proto3" json:"current,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -376,7 +377,7 @@ func (x *PublishWorkflowTypeRequest) GetDefinition() string {
 // Response of PublishWorkflowType.
 type PublishWorkflowTypeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The entry as it is now.
+	// The entry after the change.
 	Workflow      *WorkflowCatalogEntry `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -426,7 +427,7 @@ type UpdateWorkflowTypeRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Name of the workflow type.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Whether runs may be started; not given: unchanged.
+	// Whether runs may be started; absent: unchanged.
 	Enabled       *bool `protobuf:"varint,3,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -486,7 +487,7 @@ func (x *UpdateWorkflowTypeRequest) GetEnabled() bool {
 // Response of UpdateWorkflowType.
 type UpdateWorkflowTypeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The entry as it is now.
+	// The entry after the change.
 	Workflow      *WorkflowCatalogEntry `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -679,7 +680,7 @@ func (x *LintWorkflowTypeRequest) GetDefinition() string {
 // Response of LintWorkflowType.
 type LintWorkflowTypeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What is wrong, by line; empty for a definition that can be published.
+	// Errors by line; empty for a valid definition.
 	Problems      []*WorkflowProblem `protobuf:"bytes,1,rep,name=problems,proto3" json:"problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -722,14 +723,14 @@ func (x *LintWorkflowTypeResponse) GetProblems() []*WorkflowProblem {
 	return nil
 }
 
-// One thing that is wrong in a definition.
+// An error in a definition.
 type WorkflowProblem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Line of the definition, 1 for the first.
+	// Line of the definition, from 1.
 	Line int32 `protobuf:"varint,1,opt,name=line,proto3" json:"line,omitempty"`
-	// Name of the step; empty when it is about none.
+	// Name of the step; empty when the error is not in a step.
 	Step string `protobuf:"bytes,2,opt,name=step,proto3" json:"step,omitempty"`
-	// What was got and what is allowed.
+	// The value found, and what is allowed.
 	Text          string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

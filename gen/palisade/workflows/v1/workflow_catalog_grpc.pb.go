@@ -31,21 +31,20 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "agentic workflows": the catalog of workflow types. What a definition is: docs/workflows.md.
+// Service group "agentic workflows": the catalog of workflow types. docs/workflows.md describes definitions.
 type WorkflowCatalogServiceClient interface {
 	// Lists the workflow types of the deployment, enabled or not, by name.
 	ListWorkflowTypes(ctx context.Context, in *ListWorkflowTypesRequest, opts ...grpc.CallOption) (*ListWorkflowTypesResponse, error)
 	// Returns one workflow type with its definition and its versions.
 	GetWorkflowType(ctx context.Context, in *GetWorkflowTypeRequest, opts ...grpc.CallOption) (*GetWorkflowTypeResponse, error)
-	// Publishes a definition under the name that it holds. What is published already stays the same version; anything else
-	// is the next one. Runs that have begun keep theirs.
+	// Publishes a definition under the name in it. An unchanged definition keeps its version; a changed one becomes the
+	// next version. Runs that have started keep their version.
 	PublishWorkflowType(ctx context.Context, in *PublishWorkflowTypeRequest, opts ...grpc.CallOption) (*PublishWorkflowTypeResponse, error)
-	// Enables or disables a workflow type: no runs of a disabled one are started.
+	// Enables or disables a workflow type. A disabled type starts no runs.
 	UpdateWorkflowType(ctx context.Context, in *UpdateWorkflowTypeRequest, opts ...grpc.CallOption) (*UpdateWorkflowTypeResponse, error)
-	// Takes a workflow type out of the catalog. Its runs stay; its name may be published again, and the numbers of its
-	// versions go on.
+	// Removes a workflow type from the catalog. Its runs stay. Its name may be published again; version numbers continue.
 	DeleteWorkflowType(ctx context.Context, in *DeleteWorkflowTypeRequest, opts ...grpc.CallOption) (*DeleteWorkflowTypeResponse, error)
-	// Tells what is wrong in a definition and publishes nothing.
+	// Returns the errors in a definition. Publishes nothing.
 	LintWorkflowType(ctx context.Context, in *LintWorkflowTypeRequest, opts ...grpc.CallOption) (*LintWorkflowTypeResponse, error)
 }
 
@@ -121,21 +120,20 @@ func (c *workflowCatalogServiceClient) LintWorkflowType(ctx context.Context, in 
 // All implementations must embed UnimplementedWorkflowCatalogServiceServer
 // for forward compatibility.
 //
-// Service group "agentic workflows": the catalog of workflow types. What a definition is: docs/workflows.md.
+// Service group "agentic workflows": the catalog of workflow types. docs/workflows.md describes definitions.
 type WorkflowCatalogServiceServer interface {
 	// Lists the workflow types of the deployment, enabled or not, by name.
 	ListWorkflowTypes(context.Context, *ListWorkflowTypesRequest) (*ListWorkflowTypesResponse, error)
 	// Returns one workflow type with its definition and its versions.
 	GetWorkflowType(context.Context, *GetWorkflowTypeRequest) (*GetWorkflowTypeResponse, error)
-	// Publishes a definition under the name that it holds. What is published already stays the same version; anything else
-	// is the next one. Runs that have begun keep theirs.
+	// Publishes a definition under the name in it. An unchanged definition keeps its version; a changed one becomes the
+	// next version. Runs that have started keep their version.
 	PublishWorkflowType(context.Context, *PublishWorkflowTypeRequest) (*PublishWorkflowTypeResponse, error)
-	// Enables or disables a workflow type: no runs of a disabled one are started.
+	// Enables or disables a workflow type. A disabled type starts no runs.
 	UpdateWorkflowType(context.Context, *UpdateWorkflowTypeRequest) (*UpdateWorkflowTypeResponse, error)
-	// Takes a workflow type out of the catalog. Its runs stay; its name may be published again, and the numbers of its
-	// versions go on.
+	// Removes a workflow type from the catalog. Its runs stay. Its name may be published again; version numbers continue.
 	DeleteWorkflowType(context.Context, *DeleteWorkflowTypeRequest) (*DeleteWorkflowTypeResponse, error)
-	// Tells what is wrong in a definition and publishes nothing.
+	// Returns the errors in a definition. Publishes nothing.
 	LintWorkflowType(context.Context, *LintWorkflowTypeRequest) (*LintWorkflowTypeResponse, error)
 	mustEmbedUnimplementedWorkflowCatalogServiceServer()
 }

@@ -29,15 +29,15 @@ type ListWorkflowJobsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Runs of this workflow only.
+	// Only runs of this workflow.
 	WorkflowType string `protobuf:"bytes,2,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
-	// Runs in this state only.
+	// Only runs in this state.
 	Status PlatformWorkflowRunStatus `protobuf:"varint,3,opt,name=status,proto3,enum=palisade.workflows.v1.PlatformWorkflowRunStatus" json:"status,omitempty"`
-	// Runs about this project only.
+	// Only runs about this project.
 	RepoId int64 `protobuf:"varint,4,opt,name=repo_id,json=repoId,proto3" json:"repo_id,omitempty"`
 	// The cursor of the previous answer.
 	Cursor string `protobuf:"bytes,5,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	// How many, 1 to 500; 100 when absent.
+	// Page size, 1 to 500; 100 when absent.
 	Limit         int64 `protobuf:"varint,6,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -120,7 +120,7 @@ type ListWorkflowJobsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The runs.
 	Jobs []*WorkflowJobSummary `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
-	// Where the list goes on; empty at its end.
+	// Cursor of the next page; empty after the last page.
 	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -228,13 +228,14 @@ func (x *GetPlatformAgenticWorkflowJobOverviewRequest) GetJobId() string {
 // Response of GetPlatformAgenticWorkflowJobOverview.
 type GetPlatformAgenticWorkflowJobOverviewResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The run in short.
+	// Summary of the run.
 	Summary *WorkflowJobSummary `protobuf:"bytes,1,opt,name=summary,proto3" json:"summary,omitempty"`
-	// Its steps in topological order, all pending and without tasks; no steps when its workflow version is published no more.
+	// Its steps in topological order, all pending and without tasks; empty when its workflow version is no longer
+	// published.
 	StepSkeleton *WorkflowJobGraph `protobuf:"bytes,2,opt,name=step_skeleton,json=stepSkeleton,proto3" json:"step_skeleton,omitempty"`
-	// What it has reported; empty before it ends.
+	// Its report; empty until the run ends.
 	ReportSummary *WorkflowReportSummary `protobuf:"bytes,3,opt,name=report_summary,json=reportSummary,proto3" json:"report_summary,omitempty"`
-	// What it is about.
+	// Metadata of the run.
 	Metadata      *WorkflowJobMetadata `protobuf:"bytes,4,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -305,11 +306,11 @@ type GetWorkflowJobGraphRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Id of the run.
 	JobId string `protobuf:"bytes,2,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
-	// Tasks of this step only.
+	// Only tasks of this step.
 	StepId string `protobuf:"bytes,3,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"`
 	// The cursor of the previous answer.
 	Cursor string `protobuf:"bytes,4,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	// How many tasks, 1 to 1,000; 500 when absent.
+	// Page size of the tasks, 1 to 1,000; 500 when absent.
 	Limit         int64 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -385,7 +386,7 @@ type GetWorkflowJobGraphResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The steps, and this page of the tasks by id.
 	Graph *WorkflowJobGraph `protobuf:"bytes,1,opt,name=graph,proto3" json:"graph,omitempty"`
-	// Where the tasks go on; empty at their end.
+	// Cursor of the next page of tasks; empty after the last page.
 	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -493,11 +494,11 @@ func (x *WatchJobRequest) GetJobId() string {
 // Response of WatchJob.
 type WatchJobResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The run in short.
+	// Summary of the run.
 	Summary *WorkflowJobSummary `protobuf:"bytes,1,opt,name=summary,proto3" json:"summary,omitempty"`
-	// First all steps, then those that have changed; without the ids of their tasks.
+	// First all steps, then the changed ones; without the ids of their tasks.
 	Steps []*WorkflowStepNode `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
-	// Grows with every change of the run.
+	// Revision of the run; it grows with every change.
 	Revision      int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

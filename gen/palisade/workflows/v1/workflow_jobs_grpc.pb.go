@@ -29,19 +29,19 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "agentic workflows", the part that reads runs (jobs). Whoever sees only the projects of his teams sees the
-// runs about these.
+// Service group "agentic workflows", the part that reads runs (jobs). Callers who are limited to the projects of their
+// teams see only the runs about these projects.
 type WorkflowJobsServiceClient interface {
 	// Lists runs, newest first.
 	ListWorkflowJobs(ctx context.Context, in *ListWorkflowJobsRequest, opts ...grpc.CallOption) (*ListWorkflowJobsResponse, error)
-	// Returns what a page shows at first: the run, the skeleton of its steps and what it has reported (contract operation 1).
-	// Where its steps are now is in GetWorkflowJobGraph.
+	// Returns the initial view of a run: its summary, the skeleton of its steps and its report (contract operation 1).
+	// GetWorkflowJobGraph has the states of its steps.
 	GetPlatformAgenticWorkflowJobOverview(ctx context.Context, in *GetPlatformAgenticWorkflowJobOverviewRequest, opts ...grpc.CallOption) (*GetPlatformAgenticWorkflowJobOverviewResponse, error)
-	// Returns where the steps and tasks of a run are now. All steps are in every page; the tasks are paged. The ETag changes
-	// with every change of the run: with If-None-Match the answer is 304 without a body until then.
+	// Returns the states of the steps and tasks of a run. Every page has all steps; the tasks are paged. The ETag changes
+	// with every change of the run; with If-None-Match the answer is 304 without a body until then.
 	GetWorkflowJobGraph(ctx context.Context, in *GetWorkflowJobGraphRequest, opts ...grpc.CallOption) (*GetWorkflowJobGraphResponse, error)
-	// Sends where all steps are, and then those that have changed, until the run ends. gRPC only. A message without steps comes
-	// every 15 seconds in which nothing changes.
+	// Streams the steps of a run until the run ends: first all steps, then the changed ones. gRPC only. Without changes,
+	// an empty message is sent every 15 seconds.
 	WatchJob(ctx context.Context, in *WatchJobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchJobResponse], error)
 }
 
@@ -106,19 +106,19 @@ type WorkflowJobsService_WatchJobClient = grpc.ServerStreamingClient[WatchJobRes
 // All implementations must embed UnimplementedWorkflowJobsServiceServer
 // for forward compatibility.
 //
-// Service group "agentic workflows", the part that reads runs (jobs). Whoever sees only the projects of his teams sees the
-// runs about these.
+// Service group "agentic workflows", the part that reads runs (jobs). Callers who are limited to the projects of their
+// teams see only the runs about these projects.
 type WorkflowJobsServiceServer interface {
 	// Lists runs, newest first.
 	ListWorkflowJobs(context.Context, *ListWorkflowJobsRequest) (*ListWorkflowJobsResponse, error)
-	// Returns what a page shows at first: the run, the skeleton of its steps and what it has reported (contract operation 1).
-	// Where its steps are now is in GetWorkflowJobGraph.
+	// Returns the initial view of a run: its summary, the skeleton of its steps and its report (contract operation 1).
+	// GetWorkflowJobGraph has the states of its steps.
 	GetPlatformAgenticWorkflowJobOverview(context.Context, *GetPlatformAgenticWorkflowJobOverviewRequest) (*GetPlatformAgenticWorkflowJobOverviewResponse, error)
-	// Returns where the steps and tasks of a run are now. All steps are in every page; the tasks are paged. The ETag changes
-	// with every change of the run: with If-None-Match the answer is 304 without a body until then.
+	// Returns the states of the steps and tasks of a run. Every page has all steps; the tasks are paged. The ETag changes
+	// with every change of the run; with If-None-Match the answer is 304 without a body until then.
 	GetWorkflowJobGraph(context.Context, *GetWorkflowJobGraphRequest) (*GetWorkflowJobGraphResponse, error)
-	// Sends where all steps are, and then those that have changed, until the run ends. gRPC only. A message without steps comes
-	// every 15 seconds in which nothing changes.
+	// Streams the steps of a run until the run ends: first all steps, then the changed ones. gRPC only. Without changes,
+	// an empty message is sent every 15 seconds.
 	WatchJob(*WatchJobRequest, grpc.ServerStreamingServer[WatchJobResponse]) error
 	mustEmbedUnimplementedWorkflowJobsServiceServer()
 }

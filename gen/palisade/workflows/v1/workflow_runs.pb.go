@@ -32,20 +32,20 @@ type TriggerWorkflowJobRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Name of the workflow.
 	WorkflowType string `protobuf:"bytes,2,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
-	// What the workflow is given, as its inputs say; defaults are filled in.
+	// Inputs of the workflow; absent ones get their defaults.
 	Inputs *structpb.Struct `protobuf:"bytes,3,opt,name=inputs,proto3" json:"inputs,omitempty"`
-	// Id of the project; required when the workflow works on a repository.
+	// Id of the project; required for workflows with the target repository.
 	RepoId int64 `protobuf:"varint,4,opt,name=repo_id,json=repoId,proto3" json:"repo_id,omitempty"`
 	// Branch, tag or commit; empty: the project's primary branch.
 	GitRef string `protobuf:"bytes,5,opt,name=git_ref,json=gitRef,proto3" json:"git_ref,omitempty"`
-	// Name for people.
+	// Display name.
 	JobName string `protobuf:"bytes,6,opt,name=job_name,json=jobName,proto3" json:"job_name,omitempty"`
 	// Number of the pull request.
 	PrId string `protobuf:"bytes,7,opt,name=pr_id,json=prId,proto3" json:"pr_id,omitempty"`
-	// What the run may cost: 100 credits are one US dollar. 0: what the workflow says.
+	// Budget of the run; 100 credits are one US dollar. 0: the budget of the workflow.
 	BudgetCredits float64 `protobuf:"fixed64,8,opt,name=budget_credits,json=budgetCredits,proto3" json:"budget_credits,omitempty"`
-	// Of the caller's choice: a second call with the same key starts nothing and gets the run of the first. When any other
-	// field differs, it is refused as a conflict that names the first run and the field.
+	// A key of the caller's choice. A second call with the same key starts nothing and returns the first run. If any
+	// other field differs, the call is refused as a conflict that names the first run and the field.
 	IdempotencyKey string `protobuf:"bytes,9,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -296,7 +296,7 @@ type RetryWorkflowJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Numeric id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Id of the run that has ended.
+	// Id of the finished run.
 	JobId         string `protobuf:"bytes,2,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -28,13 +28,13 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "agentic workflows", what starts and ends runs.
+// Service group "agentic workflows", the part that starts and ends runs.
 type WorkflowRunsServiceClient interface {
-	// Starts a run of an enabled workflow, in the version that is published now.
+	// Starts a run of an enabled workflow, in its current version.
 	TriggerWorkflowJob(ctx context.Context, in *TriggerWorkflowJobRequest, opts ...grpc.CallOption) (*TriggerWorkflowJobResponse, error)
-	// Stops a run: what has not begun never will, what works is told to stop and its result is not taken any more.
+	// Cancels a run. Pending tasks never start. Running tasks are told to stop, and their results are discarded.
 	CancelWorkflowJob(ctx context.Context, in *CancelWorkflowJobRequest, opts ...grpc.CallOption) (*CancelWorkflowJobResponse, error)
-	// Starts a new run with the inputs and the version of one that has ended.
+	// Starts a new run with the inputs and the version of a finished run.
 	RetryWorkflowJob(ctx context.Context, in *RetryWorkflowJobRequest, opts ...grpc.CallOption) (*RetryWorkflowJobResponse, error)
 }
 
@@ -80,13 +80,13 @@ func (c *workflowRunsServiceClient) RetryWorkflowJob(ctx context.Context, in *Re
 // All implementations must embed UnimplementedWorkflowRunsServiceServer
 // for forward compatibility.
 //
-// Service group "agentic workflows", what starts and ends runs.
+// Service group "agentic workflows", the part that starts and ends runs.
 type WorkflowRunsServiceServer interface {
-	// Starts a run of an enabled workflow, in the version that is published now.
+	// Starts a run of an enabled workflow, in its current version.
 	TriggerWorkflowJob(context.Context, *TriggerWorkflowJobRequest) (*TriggerWorkflowJobResponse, error)
-	// Stops a run: what has not begun never will, what works is told to stop and its result is not taken any more.
+	// Cancels a run. Pending tasks never start. Running tasks are told to stop, and their results are discarded.
 	CancelWorkflowJob(context.Context, *CancelWorkflowJobRequest) (*CancelWorkflowJobResponse, error)
-	// Starts a new run with the inputs and the version of one that has ended.
+	// Starts a new run with the inputs and the version of a finished run.
 	RetryWorkflowJob(context.Context, *RetryWorkflowJobRequest) (*RetryWorkflowJobResponse, error)
 	mustEmbedUnimplementedWorkflowRunsServiceServer()
 }

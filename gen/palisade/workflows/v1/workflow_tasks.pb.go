@@ -26,17 +26,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// How an external attempt ended.
+// Result of an external attempt.
 type WorkflowTaskResult int32
 
 const (
 	// Not given.
 	WorkflowTaskResult_WORKFLOW_TASK_RESULT_UNSPECIFIED WorkflowTaskResult = 0
-	// It did what it should.
+	// Succeeded.
 	WorkflowTaskResult_WORKFLOW_TASK_RESULT_SUCCEEDED WorkflowTaskResult = 1
 	// It failed; another attempt may succeed.
 	WorkflowTaskResult_WORKFLOW_TASK_RESULT_FAILED WorkflowTaskResult = 2
-	// It failed, and so would every other attempt.
+	// It failed, and retries would fail too.
 	WorkflowTaskResult_WORKFLOW_TASK_RESULT_FAILED_PERMANENTLY WorkflowTaskResult = 3
 )
 
@@ -88,7 +88,7 @@ type ClaimedWorkflowTask struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the task.
 	TaskId int64 `protobuf:"varint,1,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
-	// Proves the claim: every other call about the task needs it.
+	// Token of the claim; every other call about the task needs it.
 	ClaimToken string `protobuf:"bytes,2,opt,name=claim_token,json=claimToken,proto3" json:"claim_token,omitempty"`
 	// Id of the run.
 	JobId string `protobuf:"bytes,3,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
@@ -96,19 +96,19 @@ type ClaimedWorkflowTask struct {
 	WorkflowType string `protobuf:"bytes,4,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
 	// Name of the step.
 	StepName string `protobuf:"bytes,5,opt,name=step_name,json=stepName,proto3" json:"step_name,omitempty"`
-	// The branches that lead to it, as units[3]/checks.sqli.
+	// Path of branches to the task, as units[3]/checks.sqli.
 	LogicalPath string `protobuf:"bytes,6,opt,name=logical_path,json=logicalPath,proto3" json:"logical_path,omitempty"`
-	// Which attempt it is, 0 for the first.
+	// Index of the attempt, from 0.
 	AttemptIndex int32 `protobuf:"varint,7,opt,name=attempt_index,json=attemptIndex,proto3" json:"attempt_index,omitempty"`
-	// Id of the project; 0 when the run is about no single one.
+	// Id of the project; 0 when the run concerns no single project.
 	RepoId int64 `protobuf:"varint,8,opt,name=repo_id,json=repoId,proto3" json:"repo_id,omitempty"`
 	// Branch, tag or commit.
 	GitRef string `protobuf:"bytes,9,opt,name=git_ref,json=gitRef,proto3" json:"git_ref,omitempty"`
 	// The step's parameter of that name, expressions evaluated.
 	Payload *structpb.Value `protobuf:"bytes,10,opt,name=payload,proto3" json:"payload,omitempty"`
-	// Until then a heartbeat must arrive.
+	// The next heartbeat must arrive before this time.
 	LeaseUntil *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=lease_until,json=leaseUntil,proto3" json:"lease_until,omitempty"`
-	// Until then it must be done: the step's time-out.
+	// The task must end before this time: the step's timeout.
 	Deadline      *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -233,13 +233,13 @@ type ClaimWorkflowTaskRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Numeric id of the deployment.
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
-	// Only tasks of this workflow; empty: of any.
+	// Only tasks of this workflow; all when empty.
 	WorkflowType string `protobuf:"bytes,2,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
-	// Only tasks of these steps; none: of any.
+	// Only tasks of these steps; all when empty.
 	StepNames []string `protobuf:"bytes,3,rep,name=step_names,json=stepNames,proto3" json:"step_names,omitempty"`
-	// Who asks, for the log.
+	// Name of the worker, for the log.
 	WorkerName string `protobuf:"bytes,4,opt,name=worker_name,json=workerName,proto3" json:"worker_name,omitempty"`
-	// Seconds that the claim holds without a heartbeat, 10 to 3600; 60 when absent.
+	// Lease in seconds: the claim ends this long after the last heartbeat. 10 to 3600; 60 when absent.
 	LeaseSeconds *int32 `protobuf:"varint,5,opt,name=lease_seconds,json=leaseSeconds,proto3,oneof" json:"lease_seconds,omitempty"`
 	// Seconds to wait for a task, at most 30.
 	WaitSeconds   int32 `protobuf:"varint,6,opt,name=wait_seconds,json=waitSeconds,proto3" json:"wait_seconds,omitempty"`
@@ -322,7 +322,7 @@ func (x *ClaimWorkflowTaskRequest) GetWaitSeconds() int32 {
 // Response of ClaimWorkflowTask.
 type ClaimWorkflowTaskResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The task; absent when none waits.
+	// The task; absent when none is pending.
 	Task          *ClaimedWorkflowTask `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -374,7 +374,7 @@ type HeartbeatWorkflowTaskRequest struct {
 	TaskId int64 `protobuf:"varint,2,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
 	// Token of the claim.
 	ClaimToken string `protobuf:"bytes,3,opt,name=claim_token,json=claimToken,proto3" json:"claim_token,omitempty"`
-	// Seconds that the claim holds from now on, 10 to 3600; 60 when absent.
+	// New lease in seconds, 10 to 3600; 60 when absent.
 	LeaseSeconds  *int32 `protobuf:"varint,4,opt,name=lease_seconds,json=leaseSeconds,proto3,oneof" json:"lease_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -441,7 +441,7 @@ func (x *HeartbeatWorkflowTaskRequest) GetLeaseSeconds() int32 {
 // Response of HeartbeatWorkflowTask.
 type HeartbeatWorkflowTaskResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Until then the next heartbeat must arrive.
+	// The next heartbeat must arrive before this time.
 	LeaseUntil    *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=lease_until,json=leaseUntil,proto3" json:"lease_until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -493,9 +493,9 @@ type PutWorkflowArtifactRequest struct {
 	TaskId int64 `protobuf:"varint,2,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
 	// Token of the claim.
 	ClaimToken string `protobuf:"bytes,3,opt,name=claim_token,json=claimToken,proto3" json:"claim_token,omitempty"`
-	// Name of the artifact: letters, digits, dots, dashes and underscores; "output" is the result's own name.
+	// Name of the artifact: letters, digits, dots, dashes and underscores; "output" is reserved for the result.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// What it holds, at most 4 MiB; 64 MiB for all artifacts of a task together.
+	// Content, at most 4 MiB; all artifacts of a task together at most 64 MiB.
 	Content       []byte `protobuf:"bytes,5,opt,name=content,proto3" json:"content,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -612,13 +612,13 @@ type CompleteWorkflowTaskRequest struct {
 	TaskId int64 `protobuf:"varint,2,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
 	// Token of the claim.
 	ClaimToken string `protobuf:"bytes,3,opt,name=claim_token,json=claimToken,proto3" json:"claim_token,omitempty"`
-	// How it ended.
+	// Result of the attempt.
 	Result WorkflowTaskResult `protobuf:"varint,4,opt,name=result,proto3,enum=palisade.workflows.v1.WorkflowTaskResult" json:"result,omitempty"`
-	// What other steps see as the step's output, at most 1 MiB of JSON.
+	// Output of the step for other steps, at most 1 MiB of JSON.
 	Output *structpb.Value `protobuf:"bytes,5,opt,name=output,proto3" json:"output,omitempty"`
-	// What the attempt cost in US dollars.
+	// Cost of the attempt in US dollars.
 	CostUsd float64 `protobuf:"fixed64,6,opt,name=cost_usd,json=costUsd,proto3" json:"cost_usd,omitempty"`
-	// Why it failed, in one line.
+	// Reason of the failure, in one line.
 	ErrorSummary  string `protobuf:"bytes,7,opt,name=error_summary,json=errorSummary,proto3" json:"error_summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

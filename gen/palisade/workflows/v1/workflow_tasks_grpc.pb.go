@@ -29,18 +29,18 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "agentic workflows", external steps: internal services claim their tasks, keep them with heartbeats and
-// report what came of them. A claim is lost when no heartbeat arrives within its lease, at the step's time-out, and when
-// the run ends; from then on every call with its token is refused.
+// Service group "agentic workflows", external steps: internal services claim tasks, extend the claims with heartbeats
+// and report results. A claim ends when no heartbeat arrives within its lease, at the step's timeout, and when the run
+// ends. Every later call with its token is refused.
 type WorkflowTasksServiceClient interface {
-	// Takes a task of an external step that waits. Runs take turns, and each gives its oldest one; no two callers get the
-	// same. Without one it waits, and then answers without a task.
+	// Claims a pending task of an external step. Runs take turns, and each gives its oldest task; no task is claimed
+	// twice. Without a pending task the call waits, and then returns no task.
 	ClaimWorkflowTask(ctx context.Context, in *ClaimWorkflowTaskRequest, opts ...grpc.CallOption) (*ClaimWorkflowTaskResponse, error)
-	// Keeps a claim for another lease.
+	// Extends a claim by another lease.
 	HeartbeatWorkflowTask(ctx context.Context, in *HeartbeatWorkflowTaskRequest, opts ...grpc.CallOption) (*HeartbeatWorkflowTaskResponse, error)
-	// Stores a named piece of content that later tasks of the run can read. The same name again replaces it.
+	// Stores a named artifact that later tasks of the run can read. The same name replaces it.
 	PutWorkflowArtifact(ctx context.Context, in *PutWorkflowArtifactRequest, opts ...grpc.CallOption) (*PutWorkflowArtifactResponse, error)
-	// Ends the attempt: the run goes on with its output, or the task is tried again as its step allows.
+	// Ends the attempt: the run continues with its output, or the task is retried as its step allows.
 	CompleteWorkflowTask(ctx context.Context, in *CompleteWorkflowTaskRequest, opts ...grpc.CallOption) (*CompleteWorkflowTaskResponse, error)
 }
 
@@ -96,18 +96,18 @@ func (c *workflowTasksServiceClient) CompleteWorkflowTask(ctx context.Context, i
 // All implementations must embed UnimplementedWorkflowTasksServiceServer
 // for forward compatibility.
 //
-// Service group "agentic workflows", external steps: internal services claim their tasks, keep them with heartbeats and
-// report what came of them. A claim is lost when no heartbeat arrives within its lease, at the step's time-out, and when
-// the run ends; from then on every call with its token is refused.
+// Service group "agentic workflows", external steps: internal services claim tasks, extend the claims with heartbeats
+// and report results. A claim ends when no heartbeat arrives within its lease, at the step's timeout, and when the run
+// ends. Every later call with its token is refused.
 type WorkflowTasksServiceServer interface {
-	// Takes a task of an external step that waits. Runs take turns, and each gives its oldest one; no two callers get the
-	// same. Without one it waits, and then answers without a task.
+	// Claims a pending task of an external step. Runs take turns, and each gives its oldest task; no task is claimed
+	// twice. Without a pending task the call waits, and then returns no task.
 	ClaimWorkflowTask(context.Context, *ClaimWorkflowTaskRequest) (*ClaimWorkflowTaskResponse, error)
-	// Keeps a claim for another lease.
+	// Extends a claim by another lease.
 	HeartbeatWorkflowTask(context.Context, *HeartbeatWorkflowTaskRequest) (*HeartbeatWorkflowTaskResponse, error)
-	// Stores a named piece of content that later tasks of the run can read. The same name again replaces it.
+	// Stores a named artifact that later tasks of the run can read. The same name replaces it.
 	PutWorkflowArtifact(context.Context, *PutWorkflowArtifactRequest) (*PutWorkflowArtifactResponse, error)
-	// Ends the attempt: the run goes on with its output, or the task is tried again as its step allows.
+	// Ends the attempt: the run continues with its output, or the task is retried as its step allows.
 	CompleteWorkflowTask(context.Context, *CompleteWorkflowTaskRequest) (*CompleteWorkflowTaskResponse, error)
 	mustEmbedUnimplementedWorkflowTasksServiceServer()
 }
