@@ -48,14 +48,14 @@ type Token struct {
 // openExisting opens a database without creating a SQLite file: otherwise a mistyped directory would look like an empty
 // database.
 func openExisting(ctx context.Context, cfg config.Config) (*store.Store, error) {
-	if absent(cfg) {
+	if noDatabase(cfg) {
 		return nil, fmt.Errorf("there is no database %s: name its directory with --data, or start the server (palisade serve), which makes one", cfg.SQLitePath())
 	}
 	return server.OpenStore(ctx, cfg)
 }
 
-// absent reports whether there is neither a SQLite file nor an unfinished copy into one.
-func absent(cfg config.Config) bool {
+// noDatabase reports whether there is neither a SQLite file nor an unfinished copy into one.
+func noDatabase(cfg config.Config) bool {
 	if cfg.Database != "" {
 		return false
 	}
@@ -128,7 +128,7 @@ func statuses(list []store.Migration) []MigrationStatus {
 func CreateToken(ctx context.Context, cfg config.Config, req CreateTokenRequest) (Token, string, error) {
 	var made Token
 	var value string
-	op := operation{method: "token.create", homes: ofSlug(req.Deployment), request: map[string]any{
+	op := operation{method: "token.create", deployments: ofSlug(req.Deployment), request: map[string]any{
 		"name": req.Name, "scopes": strings.Join(req.Scopes, ","), "role": req.Role, "expires_in": req.ExpiresIn.String(),
 	}}
 	err := operate(ctx, cfg, op, func(ctx context.Context, st *store.Store, _ *secret.Keyring) error {
@@ -193,7 +193,7 @@ func ListTokens(ctx context.Context, cfg config.Config, deployment string) ([]To
 
 // RevokeToken revokes an API token at once. Revoking it again is not an error.
 func RevokeToken(ctx context.Context, cfg config.Config, deployment string, id int64) error {
-	op := operation{method: "token.revoke", homes: ofSlug(deployment), request: map[string]any{"id": strconv.FormatInt(id, 10)}}
+	op := operation{method: "token.revoke", deployments: ofSlug(deployment), request: map[string]any{"id": strconv.FormatInt(id, 10)}}
 	return operate(ctx, cfg, op, func(ctx context.Context, st *store.Store, _ *secret.Keyring) error {
 		tokens := access.NewTokens(st)
 		of, err := tokens.DeploymentBySlug(ctx, deployment)
@@ -221,7 +221,7 @@ func timeOf(micros *int64) time.Time {
 
 // MintJWT issues a JSON Web Token for a local user, signed by this server and valid for ttl, at most 24 hours.
 func MintJWT(ctx context.Context, cfg config.Config, email string, ttl time.Duration) (token string, err error) {
-	op := operation{method: "jwt.mint", homes: ofUser(email), request: map[string]any{"email": email, "ttl": ttl.String()}}
+	op := operation{method: "jwt.mint", deployments: ofUser(email), request: map[string]any{"email": email, "ttl": ttl.String()}}
 	err = withIssuer(ctx, cfg, op, func(ctx context.Context, issuer *access.Issuer) error {
 		token, err = issuer.Mint(ctx, email, ttl)
 		return err
@@ -235,7 +235,7 @@ func MintJWT(ctx context.Context, cfg config.Config, email string, ttl time.Dura
 // RotateJWTKey creates a new signing key for user tokens and returns its id. With revoke, tokens signed by older keys
 // become invalid at once.
 func RotateJWTKey(ctx context.Context, cfg config.Config, revoke bool) (kid string, err error) {
-	op := operation{method: "jwt.rotate", homes: ofAll, request: map[string]any{"revoke": revoke}}
+	op := operation{method: "jwt.rotate", deployments: ofAll, request: map[string]any{"revoke": revoke}}
 	err = withIssuer(ctx, cfg, op, func(ctx context.Context, issuer *access.Issuer) error {
 		kid, err = issuer.Rotate(ctx, revoke)
 		return err

@@ -114,10 +114,10 @@ func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progres
 	if err != nil || !whole && !req.AcceptBrokenAudit {
 		return report, err
 	}
-	op := operation{method: "restore", homes: ofAll, request: map[string]any{"file": req.File, "force": req.Force, "accept_broken_audit": req.AcceptBrokenAudit}}
+	op := operation{method: "restore", deployments: ofAll, request: map[string]any{"file": req.File, "force": req.Force, "accept_broken_audit": req.AcceptBrokenAudit}}
 	err = operate(ctx, staged, op, func(context.Context, *store.Store, *secret.Keyring) error { return nil })
 	// If the operator accepts it, the trail may be one that cannot be written to any more.
-	accepted := !whole && (errors.Is(err, audit.ErrNoKey) || errors.Is(err, audit.ErrKey) || errors.Is(err, errNoHome))
+	accepted := !whole && (errors.Is(err, audit.ErrNoKey) || errors.Is(err, audit.ErrKey) || errors.Is(err, errNoTrail))
 	if err != nil && !accepted {
 		return RestoreReport{}, fmt.Errorf("record the restore in the audit trail: %w", err)
 	}

@@ -84,9 +84,9 @@ func CopyDatabase(ctx context.Context, cfg config.Config, req CopyRequest, progr
 	if target.Database, target.KeyFile = to.Postgres, keyFile; to.SQLite != "" {
 		target.Data = filepath.Dir(to.SQLite)
 	}
-	op := operation{method: "migrate.copy", homes: ofAll, request: map[string]any{"from": report.From, "to": report.To}}
+	op := operation{method: "migrate.copy", deployments: ofAll, request: map[string]any{"from": report.From, "to": report.To}}
 	err = operate(ctx, target, op, func(context.Context, *store.Store, *secret.Keyring) error { return nil })
-	if err != nil && !errors.Is(err, errNoHome) { // a database that no server has used has no trail
+	if err != nil && !errors.Is(err, errNoTrail) { // a database that no server has used has no trail
 		return report, fmt.Errorf("the copy is complete, but its audit trail could not be continued: %w", err)
 	}
 	return report, nil

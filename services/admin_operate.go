@@ -27,8 +27,8 @@ type operation struct {
 	method string
 	// request holds the arguments, without secrets.
 	request map[string]any
-	// homes returns the deployments that get an entry for changes that belong to no deployment.
-	homes func(ctx context.Context, st *store.Store) ([]int64, error)
+	// deployments returns the deployments that get an entry for changes that belong to no deployment.
+	deployments func(ctx context.Context, st *store.Store) ([]int64, error)
 }
 
 // operate runs a command that changes the store without the server. It is the only way to do so. The key must exist and
@@ -36,12 +36,12 @@ type operation struct {
 // successful command without changes gets an entry too.
 func operate(ctx context.Context, cfg config.Config, op operation, fn func(ctx context.Context, st *store.Store, keyring *secret.Keyring) error) error {
 	return apierr.Plain(withCurrent(ctx, cfg, func(st *store.Store) error {
-		homes, err := op.homes(ctx, st)
+		homes, err := op.deployments(ctx, st)
 		if err != nil {
 			return err
 		}
 		if len(homes) == 0 {
-			return fmt.Errorf("the database %s has %w: start the server once with these settings (palisade serve)", st.Location(), errNoHome)
+			return fmt.Errorf("the database %s has %w: start the server once with these settings (palisade serve)", st.Location(), errNoTrail)
 		}
 		keyring, err := secret.OpenExisting(ctx, st, cfg.KeyPath())
 		if err != nil {
@@ -65,8 +65,8 @@ func operate(ctx context.Context, cfg config.Config, op operation, fn func(ctx c
 	}))
 }
 
-// errNoHome: the database has no trail that an entry could go to.
-var errNoHome = errors.New("no deployment")
+// errNoTrail: the database has no trail that an entry could go to.
+var errNoTrail = errors.New("no deployment")
 
 // call describes the command in its entries.
 func (op operation) call() (audit.Call, error) {
@@ -87,13 +87,13 @@ func operator() string {
 	return name
 }
 
-// errReads: a read-only command tried to write.
-var errReads = errors.New("this command changes the database, and leaves no entry in the audit trail: it has to be run by operate")
+// errReadOnly: a read-only command tried to write.
+var errReadOnly = errors.New("this command changes the database, and leaves no entry in the audit trail: it has to be run by operate")
 
 // withStore runs a read-only fn on the open database, which must have the current schema.
 func withStore(ctx context.Context, cfg config.Config, fn func(*store.Store) error) error {
 	return withCurrent(ctx, cfg, func(st *store.Store) error {
-		st.Guard(func(context.Context) error { return errReads })
+		st.Guard(func(context.Context) error { return errReadOnly })
 		return fn(st)
 	})
 }

@@ -41,10 +41,10 @@ func TestCommandThatForgetsTheTrail(t *testing.T) {
 	name := func() string { return opened.Reader.Deployment.Query().OnlyX(tenant.System(t.Context())).Name }
 	before := name()
 	err = withStore(t.Context(), cfg, func(st *store.Store) error { return writeOf(t.Context(), st) })
-	if !errors.Is(err, errReads) || name() != before {
+	if !errors.Is(err, errReadOnly) || name() != before {
 		t.Errorf("a command that reads: %v, and the name is %q", err, name())
 	}
-	op := operation{method: "test.forgets", homes: ofAll, request: map[string]any{"what": "x"}}
+	op := operation{method: "test.forgets", deployments: ofAll, request: map[string]any{"what": "x"}}
 	err = operate(t.Context(), cfg, op, func(ctx context.Context, st *store.Store, _ *secret.Keyring) error { return writeOf(ctx, st) })
 	if err != nil || name() != "Changed" {
 		t.Fatalf("%v, and the name is %q", err, name())

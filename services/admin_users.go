@@ -70,7 +70,7 @@ func UnlinkUser(ctx context.Context, cfg config.Config, email string) (User, err
 // the configuration's deployment gets the entry.
 func changeUser(ctx context.Context, cfg config.Config, method string, request map[string]any, change func(context.Context, *ent.Tx, int64) (*ent.User, error)) (User, error) {
 	var changed User
-	op := operation{method: method, homes: ofSlug(cfg.Deployment), request: request}
+	op := operation{method: method, deployments: ofSlug(cfg.Deployment), request: request}
 	err := operate(ctx, cfg, op, func(ctx context.Context, st *store.Store, _ *secret.Keyring) error {
 		of, err := access.NewTokens(st).DeploymentBySlug(ctx, cfg.Deployment)
 		if err != nil {

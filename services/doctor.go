@@ -87,7 +87,7 @@ func checkData(cfg config.Config) Check {
 // checkStore checks the database, its schema, the matching key, and its clock.
 func checkStore(ctx context.Context, cfg config.Config) []Check {
 	const name = "database"
-	if absent(cfg) {
+	if noDatabase(cfg) {
 		return []Check{passed(name, cfg.SQLitePath()+" does not exist yet; the first start makes it")}
 	}
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)

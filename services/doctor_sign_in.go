@@ -30,7 +30,7 @@ func checkSignIn(ctx context.Context, cfg config.Config, st *store.Store) []Chec
 		checks = append(checks, failed(role, "everybody who joins through the issuer becomes an administrator of "+strings.Join(slugs, ", "),
 			"set defaultUserRole to ORG_ROLE_MEMBER (docs/sign-in.md) and look through the members who joined so far"))
 	default:
-		checks = append(checks, passed(role, "no deployment makes those who join administrators"))
+		checks = append(checks, passed(role, "no deployment makes new users administrators"))
 	}
 	signIn, err := cfg.SignIn()
 	if err != nil || len(signIn.Claims.Teams()) == 0 { // errors of the settings are reported where they are checked

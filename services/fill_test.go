@@ -54,8 +54,8 @@ var words = map[string]string{
 	"workflow_tasks.status": "succeeded",
 }
 
-// also are nullable columns that stay empty, because the displayed values are read elsewhere.
-var also = []string{
+// leftNull are nullable columns that stay empty, because the displayed values are read elsewhere.
+var leftNull = []string{
 	"agentic_issues.project_id", "ai_memories.project_id", "ai_memories.rule_id", "deliveries.finished_at", "finding_events.scan_id",
 	"findings.file_path", "install_checks.advisory", "projects.latest_scan_at", "scans.completed_at", "scans.unique_id", "workflow_runs.finished_at", "workflow_runs.project_id",
 	"workflow_tasks.finished_at", "workflow_tasks.started_at", "scm_configs.scm_app_id", "workflow_attempts.finished_at",
@@ -126,7 +126,7 @@ func (f *filling) value(of *schema.Table, c *schema.Column, parent *bool) string
 		return fmt.Sprintf("NULLIF(%d, %s)", f.base+1, number)
 	case table == "findings" && c.Name == "issue_type":
 		return "CASE i % 2 WHEN 0 THEN 'secrets' ELSE 'sast' END"
-	case c.Nullable && !slices.Contains(also, table+"."+c.Name):
+	case c.Nullable && !slices.Contains(leftNull, table+"."+c.Name):
 		return "NULL"
 	case c.Name == "deployment_id":
 		return fmt.Sprint(f.tenant.DeploymentID)

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// waysOut are the functions, by package, that call another host without the guard of services/internal/egress: without
+// unguardedCalls are the functions, by package, that call another host without the guard of services/internal/egress: without
 // its address check, timeouts and size limits.
-var waysOut = map[string][]string{
+var unguardedCalls = map[string][]string{
 	"net/http": {"Client", "Transport", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm"},
 	"net": {
 		"Dialer", "Dial", "DialTimeout", "DialTCP", "DialUDP", "DialIP", "DialUnix", "LookupHost", "LookupIP", "LookupAddr", "LookupCNAME", "LookupMX",
@@ -31,8 +31,8 @@ var waysOut = map[string][]string{
 // packageName finds a package's name in its path: the last segment that is not a version.
 var packageName = regexp.MustCompile(`([^/]+)(?:/v[0-9]+)?$`)
 
-// knownWaysOut are the exceptions, by file, with the reason.
-var knownWaysOut = map[string]map[string]string{
+// allowedUnguarded are the exceptions, by file, with the reason.
+var allowedUnguarded = map[string]map[string]string{
 	"doctor.go": {"http.DefaultClient": "asks the metrics port of this machine's own configuration whether the server runs, within doctorTimeout"},
 }
 
@@ -44,17 +44,17 @@ func TestOneWayOut(t *testing.T) {
 			strings.HasPrefix(path, "rules/starter/samples/") {
 			return // the guard itself, test helpers, and samples with deliberate findings
 		}
-		eachName(file, waysOut, func(at token.Pos, name string, pointed bool) {
+		eachName(file, unguardedCalls, func(at token.Pos, name string, pointed bool) {
 			if pointed && (name == "http.Client" || name == "http.Transport") {
 				return // a parameter type, not a client made here
 			}
 			used[path+" "+name] = true
-			if knownWaysOut[path][name] == "" {
+			if allowedUnguarded[path][name] == "" {
 				t.Errorf("%s: %s goes around the guard: use egress.Guard's Client or Connect, or say in knownWaysOut why this one may not", files.Position(at), name)
 			}
 		})
 	})
-	for path, names := range knownWaysOut {
+	for path, names := range allowedUnguarded {
 		for name := range names {
 			if !used[path+" "+name] {
 				t.Errorf("%s has no %s any more: take it out of knownWaysOut", path, name)

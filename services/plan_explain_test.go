@@ -51,13 +51,13 @@ func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement api
 		if strings.Contains(plan, "CO-ROUTINE "+scan[1]+"\n") {
 			continue // already reported
 		}
-		if table := tables[scan[1]]; table != "" && !wholly(what, table) {
+		if table := tables[scan[1]]; table != "" && !mayScanTable(what, table) {
 			t.Errorf("%s: all of %s is read:\n%s\n%s", what, table, statement.Text, plan)
 		}
 	}
 	if !s.Store.Postgres() && sqliteSort.MatchString(plan) { // PostgreSQL sorts only few rows
 		for table := range maps.Values(tables) {
-			if !slices.Contains(byHand, table) && !bounded(what, table) {
+			if !slices.Contains(smallTables, table) && !bounded(what, table) {
 				t.Errorf("%s: %s is sorted:\n%s\n%s", what, table, statement.Text, plan)
 				break
 			}
@@ -73,9 +73,9 @@ func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement api
 // deployment. Queries qualify columns by table.
 var readAgain = regexp.MustCompile("FROM [`\"]\\w+[`\"] WHERE [`\"]id[`\"] = (?:\\?|\\$1)$")
 
-// byHand are the tables with rows created one at a time by people or by an import of rules: sorting a tenant's rows is
+// smallTables are the tables with rows created one at a time by people or by an import of rules: sorting a tenant's rows is
 // cheap. All others grow with each scan, event or run.
-var byHand = []string{
+var smallTables = []string{
 	"ai_memories", "deployments", "identity_changes", "invitations", "memberships", "notification_rules", "notification_webhooks", "package_manager_configs",
 	"remediation_policies", "review_comment_contents", "rule_alias", "rule_documents", "rule_versions", "scm_apps", "scm_configs", "signing_keys",
 	"tags", "team_members", "teams", "tokens", "users", "workflow_versions", "workflows",
@@ -124,8 +124,8 @@ func explain(t *testing.T, s *apitest.Server, statement apitest.Statement) strin
 // firstFound matches statements that ask whether there is a row, or a second one.
 var firstFound = regexp.MustCompile(`LIMIT [12]$|EXISTS \(SELECT 1 FROM teams`)
 
-// wholly reports whether a plan may scan a table, because it has few rows.
-func wholly(what, table string) bool {
+// mayScanTable reports whether a plan may scan a table, because it has few rows.
+func mayScanTable(what, table string) bool {
 	return slices.Contains([]string{"audit_heads", "deployments", "signing_keys", "workflows"}, table) || bounded(what, table)
 }
 

@@ -66,7 +66,7 @@ func begin(t *testing.T, s *apitest.Server, method, path, token string, size int
 }
 
 // Unauthenticated callers may send only small bodies, where they may send any.
-func TestStrangersSendSmallBodies(t *testing.T) {
+func TestUnauthenticatedBodiesAreSmall(t *testing.T) {
 	t.Parallel()
 	s := apitest.Start(t, nil)
 	if response := begin(t, s, http.MethodPost, "/api/agent/tokens/requests", "", 65<<10); response.StatusCode != http.StatusRequestEntityTooLarge || !response.Close {

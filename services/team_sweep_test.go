@@ -29,9 +29,9 @@ import (
 // marker is a text in each string column of a project and its data. It contains the project's number.
 var marker = regexp.MustCompile(`mark-p(\d+)-`)
 
-// teamWorld is a tenant with the projects of two teams, 1 and 3, and projects without a team. Each row of a project has
+// teamFixture is a tenant with the projects of two teams, 1 and 3, and projects without a team. Each row of a project has
 // its marker, generated from the schema, so that new tables are included.
-type teamWorld struct {
+type teamFixture struct {
 	*filling
 	callers []*teamCaller
 }
@@ -44,7 +44,7 @@ type teamCaller struct {
 	answered         map[string]bool // the RPCs that accepted a request
 }
 
-func (w *teamWorld) visible(c *teamCaller, projectID int64) bool {
+func (w *teamFixture) visible(c *teamCaller, projectID int64) bool {
 	return c.all || slices.Contains(c.sees, projectID-w.base)
 }
 
@@ -53,7 +53,7 @@ func (w *teamWorld) visible(c *teamCaller, projectID int64) bool {
 func TestTeamSweep(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := newTeamWorld(t, s)
+		w := newTeamFixture(t, s)
 		w.control(t)
 		for _, rpc := range inOrder(operations()) {
 			if rpc.descriptor.IsStreamingServer() {
@@ -78,7 +78,7 @@ func TestTeamSweep(t *testing.T) {
 }
 
 // try sends an RPC's request about one row, and for reads also a request without names.
-func (w *teamWorld) try(t *testing.T, rpc operation, c *teamCaller, row int64) {
+func (w *teamFixture) try(t *testing.T, rpc operation, c *teamCaller, row int64) {
 	t.Helper()
 	of := *w.filling
 	of.base, of.rows = w.base+row-1, 1
@@ -134,7 +134,7 @@ func (f *filling) nameProject(m protoreflect.Message) (changed bool) {
 	return changed
 }
 
-func (w *teamWorld) send(t *testing.T, rpc operation, c *teamCaller, request proto.Message) (*status.Status, *dynamicpb.Message) {
+func (w *teamFixture) send(t *testing.T, rpc operation, c *teamCaller, request proto.Message) (*status.Status, *dynamicpb.Message) {
 	t.Helper()
 	credential := c.jwt
 	if slices.Contains(rpc.rule.GetSchemes(), optionsv1.Scheme_SCHEME_WEB_TOKEN) {
@@ -148,7 +148,7 @@ func (w *teamWorld) send(t *testing.T, rpc operation, c *teamCaller, request pro
 }
 
 // control checks the sweep itself: the list of projects equals the model.
-func (w *teamWorld) control(t *testing.T) {
+func (w *teamFixture) control(t *testing.T) {
 	t.Helper()
 	for _, c := range w.callers {
 		body := w.server.Body(t, c.token, "GET", "/api/v1/deployments/"+w.tenant.Slug+"/projects", "", 200)
@@ -161,9 +161,9 @@ func (w *teamWorld) control(t *testing.T) {
 	}
 }
 
-func newTeamWorld(t *testing.T, s *apitest.Server) *teamWorld {
+func newTeamFixture(t *testing.T, s *apitest.Server) *teamFixture {
 	t.Helper()
-	w := &teamWorld{filling: newFilling(t, s, "walled", 7, 8)}
+	w := &teamFixture{filling: newFilling(t, s, "walled", 7, 8)}
 	w.callers = []*teamCaller{
 		{name: "an administrator", jwt: w.admin, token: w.tenant.Token, all: true},
 		{name: "a member of no team"},
@@ -221,7 +221,7 @@ func newTeamWorld(t *testing.T, s *apitest.Server) *teamWorld {
 }
 
 // marks are the statements that write the marker of its project into each row.
-func (w *teamWorld) marks() (list []string) {
+func (w *teamFixture) marks() (list []string) {
 	for _, table := range migrate.Tables {
 		project := ""
 		has := func(name string) bool {

@@ -23,12 +23,12 @@ const (
 	// rowsPerRow is how many rows a statement may examine per affected row, and rowsAnyway the constant part: the rows of
 	// a small table.
 	rowsPerRow, rowsAnyway = 25, 8000
-	// inEachTable is the number of rows of each of two deployments in each table.
-	inEachTable = 2000
+	// rowsPerTable is the number of rows of each of two deployments in each table.
+	rowsPerTable = 2000
 )
 
-// mayLook are statements that may examine more, with the reason, in list order.
-var mayLook = []struct{ pattern, why string }{
+// allowedScans are statements that may examine more, with the reason, in list order.
+var allowedScans = []struct{ pattern, why string }{
 	{`"findings"\."id" > \$1 ORDER BY "findings"\."id" ASC LIMIT 1 OFFSET`, "finds the end of a part of 20,000 findings"},
 	{`FROM dependencies d WHERE NOT EXISTS|FROM dependency_packages WHERE NOT EXISTS`, "compares two tables once an hour"},
 	{`^DELETE FROM \w+ WHERE deployment_id = \$1 AND finding_id IN`, "deletes what all findings of a project have"},
@@ -65,7 +65,7 @@ func writesOfTablesNeverAnalysed(t *testing.T) {
 		}
 	}
 	for _, e := range worst {
-		if !slices.ContainsFunc(mayLook, func(m struct{ pattern, why string }) bool { return regexp.MustCompile(m.pattern).MatchString(e.Text) }) {
+		if !slices.ContainsFunc(allowedScans, func(m struct{ pattern, why string }) bool { return regexp.MustCompile(m.pattern).MatchString(e.Text) }) {
 			t.Errorf("%s looks at %d rows, and is about %d:\n%s\n%.4000s", e.Method, e.Looked, e.Concerned, e.Text, e.Plan)
 		}
 	}
@@ -110,7 +110,7 @@ func TestWritesWithoutStatistics(t *testing.T) {
 			if name, is := strings.CutPrefix(line, "SCAN "); is && strings.Contains(plan, "CO-ROUTINE "+name+"\n") {
 				continue // already reported
 			}
-			if allFindings.MatchString(line) && !slices.ContainsFunc(mayLook, func(m struct{ pattern, why string }) bool {
+			if allFindings.MatchString(line) && !slices.ContainsFunc(allowedScans, func(m struct{ pattern, why string }) bool {
 				return regexp.MustCompile(m.pattern).MatchString(strings.ReplaceAll(statement.Text, "`", `"`))
 			}) {
 				t.Errorf("%s reads too many findings:\n%s\n%s", statement.Method, statement.Text, plan)
@@ -154,8 +154,8 @@ func fillProjects(t *testing.T, on func(*config.Config)) (ours *flows) {
 	t.Helper()
 	t.Run("fill", func(t *testing.T) {
 		s := apitest.Start(t, on)
-		ours = &flows{filling: newFilling(t, s, "ours", 1, inEachTable), seen: &apitest.Statements{}}
-		theirs := newFilling(t, s, "theirs", 2, inEachTable)
+		ours = &flows{filling: newFilling(t, s, "ours", 1, rowsPerTable), seen: &apitest.Statements{}}
+		theirs := newFilling(t, s, "theirs", 2, rowsPerTable)
 		ours.fillProject(t, s, ours.base+1, 30_000)
 		ours.fillProject(t, s, ours.base+2, 10_000)
 		theirs.fillProject(t, s, theirs.base+1, 20_000)
