@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// unguardedCalls are the functions, by package, that call another host without the guard of services/internal/egress: without
-// its address check, timeouts and size limits.
+// unguardedCalls are the functions, by package, that call another host without the guard of services/internal/egress:
+// without its address check, timeouts and size limits.
 var unguardedCalls = map[string][]string{
 	"net/http": {"Client", "Transport", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm"},
 	"net": {

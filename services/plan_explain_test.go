@@ -73,8 +73,8 @@ func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement api
 // deployment. Queries qualify columns by table.
 var readAgain = regexp.MustCompile("FROM [`\"]\\w+[`\"] WHERE [`\"]id[`\"] = (?:\\?|\\$1)$")
 
-// smallTables are the tables with rows created one at a time by people or by an import of rules: sorting a tenant's rows is
-// cheap. All others grow with each scan, event or run.
+// smallTables are the tables with rows created one at a time by people or by an import of rules: sorting a tenant's
+// rows is cheap. All others grow with each scan, event or run.
 var smallTables = []string{
 	"ai_memories", "deployments", "identity_changes", "invitations", "memberships", "notification_rules", "notification_webhooks", "package_manager_configs",
 	"remediation_policies", "review_comment_contents", "rule_alias", "rule_documents", "rule_versions", "scm_apps", "scm_configs", "signing_keys",

@@ -29,8 +29,8 @@ import (
 // marker is a text in each string column of a project and its data. It contains the project's number.
 var marker = regexp.MustCompile(`mark-p(\d+)-`)
 
-// teamFixture is a tenant with the projects of two teams, 1 and 3, and projects without a team. Each row of a project has
-// its marker, generated from the schema, so that new tables are included.
+// teamFixture is a tenant with the projects of two teams, 1 and 3, and projects without a team. Each row of a project
+// has its marker, generated from the schema, so that new tables are included.
 type teamFixture struct {
 	*filling
 	callers []*teamCaller

@@ -49,7 +49,8 @@ func (s *Deployment) AddDeploymentUser(ctx context.Context, r *deploymentsv1.Add
 	return &deploymentsv1.AddDeploymentUserResponse{Deployment: out}, nil
 }
 
-// acceptInvitation accepts a user's invitation. A user's name is the lower-case e-mail address from the issuer of the credential.
+// acceptInvitation accepts a user's invitation. A user's name is the lower-case e-mail address from the issuer of the
+// credential.
 func acceptInvitation(ctx context.Context, tx *ent.Tx, row *ent.Deployment, who *access.Principal) error {
 	taken, err := access.TakeInvitation(ctx, tx, row.ID, who.Name)
 	if err != nil {

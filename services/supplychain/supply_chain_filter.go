@@ -155,8 +155,8 @@ func (c queryPlan) intersect(ctx context.Context, db *ent.Client) (queryPlan, er
 	return c, err
 }
 
-// where is the condition on a dependency found through driving, or on any for -1. It prevents the use of indexes, except
-// the one of projects.
+// where is the condition on a dependency found through driving, or on any for -1. It prevents the use of indexes,
+// except the one of projects.
 func (c queryPlan) where(driving int) predicate.Dependency {
 	all := slices.Clone(c.base)
 	for i, one := range c.list {
