@@ -24,7 +24,7 @@ import (
 // are far fewer packages than dependencies.
 func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter) (all []condition, err error) {
 	var where []predicate.DependencyPackage
-	var named []condition           // conditions that package names decide
+	var named []condition             // conditions that package names decide
 	var others []predicate.Dependency // other conditions in the index of packages
 	if name := strings.TrimSpace(f.GetName()); name != "" {
 		where = append(where, predicate.DependencyPackage(nameHas(name)))
