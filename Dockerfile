@@ -19,7 +19,9 @@ FROM gcr.io/distroless/base-debian12:nonroot
 COPY --from=build /out/palisade /usr/local/bin/palisade
 # The volume takes the owner of this directory; 65532 is nonroot.
 COPY --from=build --chown=65532:65532 /out/var/lib/palisade /var/lib/palisade
+# SQLite sorts in files beside the data: in a read-only root there is no other place, and a tmpfs would count as memory.
 ENV PALISADE_DATA=/var/lib/palisade \
+    SQLITE_TMPDIR=/var/lib/palisade \
     PALISADE_HTTP=0.0.0.0:8080 \
     PALISADE_GRPC=0.0.0.0:9090 \
     PALISADE_LOG_FORMAT=json

@@ -12,9 +12,11 @@ export GOFLAGS := $(shell $(GO) env GOFLAGS)
 ifeq ($(filter -trimpath%,$(GOFLAGS)),)
 GOFLAGS += -trimpath
 endif
-# SQLite's planner then knows frequent values, and not only averages (docs/decisions/0026).
-ifeq ($(findstring sqlite_stat4,$(GOFLAGS)),)
-GOFLAGS += -tags=sqlite_stat4
+# sqlite_stat4: SQLite's planner then knows frequent values, and not only averages (docs/decisions/0026). grpcnotrace: gRPC's trace
+# pages, which are not served, look up methods by name, for which the linker would keep every exported one.
+TAGS := sqlite_stat4,grpcnotrace
+ifeq ($(findstring $(TAGS),$(GOFLAGS)),)
+GOFLAGS += -tags=$(TAGS)
 endif
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -31,7 +33,7 @@ GENERATED := gen ent proto/third_party docs/configuration.md go.mod go.sum
 
 # Steps of check must not run at once: one makes the files that the next reads.
 .NOTPARALLEL:
-.PHONY: help run demo build test test-large check outdated lint generate generate-check tools tidy baseline migration migration-sums fuzz hostile bench bench-check bench-postgres bench-peers bench-identity clean
+.PHONY: help run demo build size test test-large check outdated lint generate generate-check tools tidy baseline migration migration-sums fuzz hostile bench bench-check bench-postgres bench-peers bench-identity clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,7 +61,7 @@ test: ## run all tests, on SQLite and on a throw-away PostgreSQL; the slowest ar
 test-large: ## run those of very many rows, at their full size; always before a release
 	.ci/test --large $(TESTFLAGS)
 
-check: generate-check lint test fuzz bench-check hostile outdated ## everything the pipeline checks
+check: generate-check lint size test fuzz bench-check hostile outdated ## everything the pipeline checks
 
 outdated: ## report direct modules that have a newer version; never fails
 	@.ci/outdated
@@ -87,6 +89,11 @@ lint: tools ## buf lint, format and breaking; go vet; gofmt; staticcheck; unpara
 	@# From there the workspace shows both modules; what only tests call counts as called.
 	@dead=$$(cd cmd/palisade-bench && $(TOOLS)/deadcode -test -filter '^github.com/palisade/palisade' ./... ../../...); \
 		if [[ -n $$dead ]]; then echo "nothing calls these:"; echo "$$dead"; exit 1; fi
+
+# 67 MB, or 102 when something in the program looks up methods by a name that the linker does not know.
+# go build -ldflags=-dumpdep ./cmd/palisade 2>&1 | grep '<ReflectMethod>' then shows what does.
+size: build ## fail when bin/palisade has more than 80 MB
+	@bytes=$$(stat -c %s bin/palisade); echo "bin/palisade: $$((bytes / 1000000)) MB"; (( bytes <= 80000000 ))
 
 generate: tools ## make again all that is machine-made: gen/, ent/, proto/third_party, docs/configuration.md
 	$(GO) run ./proto/third_party/print.go

@@ -26,9 +26,9 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// verdict is the expected answer of access control: the status, and the exact text of a refusal.
+// verdict is the access decision for a credential: the status, and the exact text of a refusal.
 type verdict struct {
-	http int // 0: allowed
+	http int // 0: permitted
 	grpc codes.Code
 	text string
 }
@@ -53,53 +53,53 @@ const (
 	admins    = "ORG_ROLE_ADMIN"
 )
 
-// matrix has the verdict for each permission and kind of credential. It is written out and not computed, because it is
-// the specification.
+// matrix lists the verdict of each credential for each permission. It is written out, not computed, because it is the
+// specification.
 var matrix = map[optionsv1.Permission]map[string]verdict{
 	optionsv1.Permission_PERMISSION_PUBLIC: {
 		"none": pass, "garbage": pass, "expired": pass, "revoked": pass, "other tenant": pass, "agent scope only": pass,
-		"limited scopes": pass, "read-only": pass, "member": pass, "admin": pass, "jwt read-only": pass, "jwt admin": pass, "jwt stranger": pass,
+		"limited scopes": pass, "read-only": pass, "member": pass, "admin": pass, "jwt read-only": pass, "jwt admin": pass, "jwt outsider": pass,
 	},
 	optionsv1.Permission_PERMISSION_AUTHENTICATED: {
 		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": pass,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": pass, "member": pass, "admin": pass,
-		"jwt read-only": pass, "jwt admin": pass, "jwt stranger": pass,
+		"jwt read-only": pass, "jwt admin": pass, "jwt outsider": pass,
 	},
 	optionsv1.Permission_PERMISSION_READ: {
 		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": pass, "member": pass, "admin": pass,
-		"jwt read-only": pass, "jwt admin": pass, "jwt stranger": noDeployment,
+		"jwt read-only": pass, "jwt admin": pass, "jwt outsider": noDeployment,
 	},
 	optionsv1.Permission_PERMISSION_TRIAGE: {
 		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, triagers), "member": pass,
-		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, triagers), "jwt admin": pass, "jwt stranger": noDeployment,
+		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, triagers), "jwt admin": pass, "jwt outsider": noDeployment,
 	},
 	optionsv1.Permission_PERMISSION_UPLOAD: {
 		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, uploaders), "member": pass,
-		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, uploaders), "jwt admin": pass, "jwt stranger": noDeployment,
+		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, uploaders), "jwt admin": pass, "jwt outsider": noDeployment,
 	},
 	optionsv1.Permission_PERMISSION_MANAGE: {
 		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, admins),
 		"member": wrongRole(access.RoleMember, admins), "admin": pass,
-		"jwt read-only": wrongRole(access.RoleReadOnly, admins), "jwt admin": pass, "jwt stranger": noDeployment,
+		"jwt read-only": wrongRole(access.RoleReadOnly, admins), "jwt admin": pass, "jwt outsider": noDeployment,
 	},
 	optionsv1.Permission_PERMISSION_MANAGE_TEAMS: {
 		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, uploaders), "member": pass,
-		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, uploaders), "jwt admin": pass, "jwt stranger": noDeployment,
+		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, uploaders), "jwt admin": pass, "jwt outsider": noDeployment,
 	},
 	optionsv1.Permission_PERMISSION_JOIN: {
 		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": pass, "member": pass, "admin": pass,
-		"jwt read-only": pass, "jwt admin": pass, "jwt stranger": noDeployment,
+		"jwt read-only": pass, "jwt admin": pass, "jwt outsider": noDeployment,
 	},
 }
 
-// expected is the row's verdict, except for an operation that does not accept this kind of credential: members of the
-// deployment get that error before any other check.
+// expected is the row's verdict, except for an operation that does not accept this kind of credential. A member of the
+// deployment then gets that error before any other.
 func expected(rpc operation, kind string, row map[string]verdict) verdict {
 	rule, want := rpc.rule, row[kind]
 	if rule.GetScanner() {
@@ -122,8 +122,7 @@ func expected(rpc operation, kind string, row map[string]verdict) verdict {
 	return want
 }
 
-// scannerVerdict adjusts the verdict for the scanner protocol: a request without a deployment acts in the credential's
-// deployment.
+// scannerVerdict applies the scanner protocol: a request that names no deployment acts in the credential's deployment.
 func scannerVerdict(d protoreflect.MethodDescriptor, kind string, want verdict) verdict {
 	named := d.Input().Fields().ByName("deployment_id") != nil || d.Input().Fields().ByName("deployment_slug") != nil
 	if kind == "other tenant" && !named {
@@ -132,8 +131,8 @@ func scannerVerdict(d protoreflect.MethodDescriptor, kind string, want verdict) 
 	return want
 }
 
-// TestAccessMatrix calls each RPC with each kind of credential, over HTTP and gRPC. An RPC with a permission without a
-// row fails, and so does a kind of credential that a row does not have.
+// TestAccessMatrix calls every RPC with every kind of credential, over both transports. It fails for an RPC whose
+// permission has no row, and for a kind of credential that a row lacks.
 func TestAccessMatrix(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -155,7 +154,7 @@ func TestAccessMatrix(t *testing.T) {
 				}
 				want := expected(rpc, kind, row)
 				checkGRPC(t, s, rpc, kind, credential, want)
-				if rpc.path != "" { // a server stream has no HTTP path
+				if rpc.path != "" { // server streams have no path
 					checkHTTP(t, s, rpc, kind, credential, want)
 				}
 			}
@@ -192,7 +191,7 @@ func matrixCredentials(t *testing.T, s *apitest.Server) map[string]string {
 		"admin":            s.Token,
 		"jwt read-only":    s.AddUser(t, s.Tenant, "reader@acme.test", access.RoleReadOnly),
 		"jwt admin":        s.AddUser(t, s.Tenant, "chief@acme.test", access.RoleAdmin),
-		"jwt stranger":     s.AddUser(t, s.Tenant, "stranger@acme.test", ""),
+		"jwt outsider":     s.AddUser(t, s.Tenant, "outsider@acme.test", ""),
 	}
 }
 
@@ -253,7 +252,7 @@ func newOperation(d protoreflect.MethodDescriptor) operation {
 // parameter is a variable of a path.
 var parameter = regexp.MustCompile(`\{([a-z_]+)(=\*\*)?\}`)
 
-// request builds an HTTP request that names this deployment and otherwise missing objects.
+// request is an HTTP request that names this deployment, and otherwise things that do not exist.
 func (rpc operation) request(s *apitest.Server) (path, body string) {
 	path = parameter.ReplaceAllStringFunc(rpc.path, func(variable string) string {
 		switch name := parameter.FindStringSubmatch(variable)[1]; name {
@@ -308,7 +307,7 @@ func call(ctx context.Context, conn *grpc.ClientConn, rpc operation, request pro
 	if err != nil {
 		return err
 	}
-	_ = stream.SendMsg(request) // the final answer has the error
+	_ = stream.SendMsg(request) // the response has the error
 	_ = stream.CloseSend()
 	return stream.RecvMsg(response)
 }

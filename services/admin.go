@@ -27,12 +27,12 @@ type MigrationStatus struct {
 	AppliedAt time.Time // zero if pending
 }
 
-// CreateTokenRequest is a request for an API token.
+// CreateTokenRequest describes an API token to create.
 type CreateTokenRequest struct {
 	Name       string
 	Scopes     []string      // web-api, agent, workflow-tasks, install-checks
-	Role       string        // ORG_ROLE_*, or the word after it in any case; empty means the lowest role that can use the scopes
-	ExpiresIn  time.Duration // 0: never expires
+	Role       string        // ORG_ROLE_* or the word after it, in any case; empty means the least useful role for the scopes
+	ExpiresIn  time.Duration // 0 means never
 	Deployment string        // slug
 }
 
@@ -42,20 +42,20 @@ type Token struct {
 	Name, Hint                                  string // Hint is the last four characters of the value
 	Scopes                                      []string
 	Role                                        string
-	CreatedAt, ExpiresAt, LastUsedAt, RevokedAt time.Time // zero if it did not happen or will not
+	CreatedAt, ExpiresAt, LastUsedAt, RevokedAt time.Time // zero for events that have not happened or will not
 }
 
-// openExisting opens a database without creating a SQLite file: otherwise a mistyped directory would look like an empty
-// database.
+// openExisting opens an existing database. It does not create a SQLite file, because a mistyped directory would then
+// look like an empty database.
 func openExisting(ctx context.Context, cfg config.Config) (*store.Store, error) {
-	if noDatabase(cfg) {
+	if absent(cfg) {
 		return nil, fmt.Errorf("there is no database %s: name its directory with --data, or start the server (palisade serve), which makes one", cfg.SQLitePath())
 	}
 	return server.OpenStore(ctx, cfg)
 }
 
-// noDatabase reports whether there is neither a SQLite file nor an unfinished copy into one.
-func noDatabase(cfg config.Config) bool {
+// absent reports that there is neither a SQLite file nor an unfinished copy into one.
+func absent(cfg config.Config) bool {
 	if cfg.Database != "" {
 		return false
 	}
@@ -63,8 +63,8 @@ func noDatabase(cfg config.Config) bool {
 	return errors.Is(err, fs.ErrNotExist) && dbcopy.Unfinished(cfg.Data) == nil
 }
 
-// withCurrent runs fn on the open database, which must have the current schema. Commands use withStore, or operate if
-// they change data.
+// withCurrent runs fn on the open database. Its schema must be up to date. Commands that read call withStore;
+// commands that write call operate.
 func withCurrent(ctx context.Context, cfg config.Config, fn func(*store.Store) error) (err error) {
 	st, err := openExisting(ctx, cfg)
 	if err != nil {
@@ -93,7 +93,7 @@ func pendingMigrations(ctx context.Context, st *store.Store) (pending, total int
 	return pending, len(list), err
 }
 
-// Migrate updates the database schema and returns the applied migrations.
+// Migrate applies the pending migrations and returns them.
 func Migrate(ctx context.Context, cfg config.Config) (_ []MigrationStatus, err error) {
 	st, err := server.OpenStore(ctx, cfg)
 	if err != nil {
@@ -123,7 +123,7 @@ func statuses(list []store.Migration) []MigrationStatus {
 	return out
 }
 
-// CreateToken creates an API token and returns it with its value, which cannot be shown again. Errors name the invalid
+// CreateToken creates an API token and returns it with its value, which cannot be shown again. Errors name the wrong
 // field or the missing deployment.
 func CreateToken(ctx context.Context, cfg config.Config, req CreateTokenRequest) (Token, string, error) {
 	var made Token
@@ -191,7 +191,7 @@ func ListTokens(ctx context.Context, cfg config.Config, deployment string) ([]To
 	return list, err
 }
 
-// RevokeToken revokes an API token at once. Revoking it again is not an error.
+// RevokeToken revokes an API token at once. Revoking a revoked token is not an error.
 func RevokeToken(ctx context.Context, cfg config.Config, deployment string, id int64) error {
 	op := operation{method: "token.revoke", deployments: ofSlug(deployment), request: map[string]any{"id": strconv.FormatInt(id, 10)}}
 	return operate(ctx, cfg, op, func(ctx context.Context, st *store.Store, _ *secret.Keyring) error {
@@ -227,13 +227,13 @@ func MintJWT(ctx context.Context, cfg config.Config, email string, ttl time.Dura
 		return err
 	})
 	if err != nil {
-		return "", err // the audit entry may not have been written
+		return "", err // the audit trail may have refused the entry
 	}
 	return token, nil
 }
 
-// RotateJWTKey creates a new signing key for user tokens and returns its id. With revoke, tokens signed by older keys
-// become invalid at once.
+// RotateJWTKey creates a new key that signs user tokens from now on, and returns its id. With revoke, the tokens that
+// older keys signed are revoked at once.
 func RotateJWTKey(ctx context.Context, cfg config.Config, revoke bool) (kid string, err error) {
 	op := operation{method: "jwt.rotate", deployments: ofAll, request: map[string]any{"revoke": revoke}}
 	err = withIssuer(ctx, cfg, op, func(ctx context.Context, issuer *access.Issuer) error {

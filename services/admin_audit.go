@@ -23,9 +23,9 @@ import (
 // auditPage is the number of entries that ReadAudit reads at a time.
 const auditPage = 500
 
-// ReadAudit reads the entries of a deployment that match the request's filter and calls each for them, newest first
-// unless oldestFirst is set. It ignores the request's deployment, cursor and limit. An error of each stops it;
-// fs.SkipAll stops it without an error. Entries that the server did not write are left out; withheld is their number.
+// ReadAudit calls each for the audit entries of a deployment that match the filter, newest first unless it asks for
+// oldest first. It ignores the deployment, cursor and limit of the filter. An error of each stops ReadAudit; fs.SkipAll
+// stops it without an error. Tampered entries are skipped; withheld is their number.
 func ReadAudit(ctx context.Context, cfg config.Config, slug string, filter *platformv1.ListAuditEntriesRequest, oldestFirst bool,
 	each func(*platformv1.AuditEntry) error,
 ) (withheld int, err error) {
@@ -46,7 +46,7 @@ func ReadAudit(ctx context.Context, cfg config.Config, slug string, filter *plat
 	return withheld, err
 }
 
-// auditReader scans the index by time.
+// auditReader reads pages along the index by time.
 type auditReader struct {
 	ctx         context.Context
 	deployment  int64

@@ -25,44 +25,45 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// AuditReport is the result of verifying one deployment's audit trail.
+// AuditReport is the result of VerifyAudit for one deployment.
 type AuditReport struct {
 	// Deployment is the slug, or the id of a deleted deployment.
 	Deployment string
-	// Entries is the number of valid entries up to the first damage. Unchained is the number of additional entries from
-	// before the chain existed.
+	// Entries is the number of valid entries, up to the first broken one. Unchained is the number of older entries,
+	// from before the hash chain existed.
 	Entries, Unchained int64
 	// First and Last are the times of the first and the last valid entry; zero without entries.
 	First, Last time.Time
-	// Sequence and Hash are the last valid entry's; Hash is hexadecimal.
+	// Sequence and Hash belong to the last valid entry. Hash is hexadecimal.
 	Sequence int64
 	Hash     string
-	// Since is when the trail was recorded to exist; zero if it was not. Adopted reports that the deployment is older.
+	// Since is when the trail was recorded as begun; zero without such a record. Adopted means that the deployment is
+	// older than the record.
 	Since   time.Time
 	Adopted bool
-	// Anchors is the number of known anchors that match.
+	// Anchors is how many known anchors were found in the trail.
 	Anchors int
-	// Broken lists the damage to the trail; empty if it is intact.
+	// Broken describes where and how the trail was tampered with; empty for an intact trail.
 	Broken []string
 }
 
-// AuditAnchor is an entry known from an earlier verification. The zero value means none.
+// AuditAnchor is an entry that an earlier verification reported. The zero value means none.
 type AuditAnchor struct {
 	Sequence int64
 	Hash     []byte
 }
 
-// KnownAudit holds the anchors for VerifyAudit. If both are empty, it uses the file of the setting audit-anchor, if
-// that is a file.
+// KnownAudit is what VerifyAudit compares the trails with. If it is empty, VerifyAudit reads the file of the setting
+// audit-anchor, if that names one.
 type KnownAudit struct {
-	// Anchor belongs to the single verified deployment.
+	// Anchor belongs to the one deployment that is verified.
 	Anchor AuditAnchor
-	// File has lines of `palisade audit anchor`.
+	// File contains lines of `palisade audit anchor`.
 	File string
 }
 
-// VerifyAudit verifies the audit trails of all deployments, or of one. It calls each for each deployment and progress
-// in between. An error of each stops the verification. Servers may run.
+// VerifyAudit verifies the audit trails of all deployments, or of one. It calls each for every deployment, and progress
+// now and then in between. An error of each ends the verification. It does not disturb a running server.
 func VerifyAudit(ctx context.Context, cfg config.Config, slug string, known KnownAudit,
 	progress func(deployment string, entries int64), each func(AuditReport) error,
 ) error {
@@ -101,7 +102,7 @@ func VerifyAudit(ctx context.Context, cfg config.Config, slug string, known Know
 	}))
 }
 
-// readTrail opens a store's trail read-only.
+// readTrail opens the audit trail of a store read-only.
 func readTrail(ctx context.Context, cfg config.Config, st *store.Store) (*audit.Trail, error) {
 	keyring, err := secret.OpenExisting(ctx, st, cfg.KeyPath())
 	if err != nil {
@@ -110,7 +111,7 @@ func readTrail(ctx context.Context, cfg config.Config, st *store.Store) (*audit.
 	return audit.Read(ctx, st, keyring, slog.New(slog.DiscardHandler))
 }
 
-// withoutKey reports on trails that cannot be verified because of the key.
+// withoutKey reports trails that cannot be verified without the key.
 func withoutKey(ctx context.Context, st *store.Store, trails []trailOf, cause error, each func(AuditReport) error) error {
 	if len(trails) == 0 {
 		return fmt.Errorf("the database %s has no deployment: start the server once with these settings (palisade serve). "+
@@ -149,14 +150,14 @@ func verifyOne(ctx context.Context, trail *audit.Trail, d trailOf, anchors *know
 	return out, nil
 }
 
-// trailOf is a deployment that has or should have a trail.
+// trailOf is a deployment that has or should have an audit trail.
 type trailOf struct {
 	id      int64
 	name    string
-	removed bool // the deployment was deleted
+	removed bool // the deployment is deleted, its trail is left
 }
 
-// auditTrails lists the deployments that have or should have a trail, including deleted deployments with a trail.
+// auditTrails lists the deployments that have or should have an audit trail, including deleted ones that left theirs.
 func auditTrails(ctx context.Context, st *store.Store, slug string) ([]trailOf, error) {
 	if slug != "" {
 		one, err := access.NewTokens(st).DeploymentBySlug(ctx, slug)
@@ -197,12 +198,12 @@ func auditTrails(ctx context.Context, st *store.Store, slug string) ([]trailOf, 
 	return list, nil
 }
 
-// knownAnchors holds the anchors from outside of the database.
+// knownAnchors are anchors from outside the database.
 type knownAnchors struct {
 	file   string
 	of     map[int64][]audit.Anchor // by deployment
 	names  map[int64]string
-	forged map[int64][]string // errors of the anchors themselves
+	forged map[int64][]string // problems of the anchors themselves
 }
 
 // readAnchors reads the known anchors. An anchor without a file belongs to the deployment only.
@@ -220,7 +221,7 @@ func readAnchors(cfg config.Config, trail *audit.Trail, known KnownAudit, only i
 	}
 	file, err := os.Open(out.file)
 	if optional && errors.Is(err, fs.ErrNotExist) {
-		return out, nil // no anchor was written yet
+		return out, nil // no anchor has been written yet
 	}
 	if err != nil {
 		return nil, fmt.Errorf("known anchors: %w", err)
@@ -230,7 +231,7 @@ func readAnchors(cfg config.Config, trail *audit.Trail, known KnownAudit, only i
 		return nil, err
 	}
 	if !optional && len(out.of) == 0 && len(out.forged) == 0 {
-		return nil, fmt.Errorf("known anchors: %s has none, so that there is nothing to compare with", out.file)
+		return nil, fmt.Errorf("known anchors: %s has none, so there is nothing to compare with", out.file)
 	}
 	return out, nil
 }
@@ -253,7 +254,7 @@ func (k *knownAnchors) read(trail *audit.Trail, r io.Reader) error {
 	return nil
 }
 
-// missing reports deployments with an anchor and without any data.
+// missing reports known deployments without any trail.
 func (k *knownAnchors) missing(trails []trailOf, each func(AuditReport) error) error {
 	for _, d := range trails {
 		delete(k.names, d.id)
@@ -267,10 +268,10 @@ func (k *knownAnchors) missing(trails []trailOf, each func(AuditReport) error) e
 	return nil
 }
 
-// BeginAudit creates missing trail records, each with an audit entry, and the key of the trails if it is missing too.
-// The record distinguishes an emptied trail from a new one. It returns the slugs of the deployments that got a record.
+// BeginAudit creates missing start records, which distinguish an emptied trail from a new one, and the key of the
+// trails if it is missing. Each record gets an audit entry. It returns the slugs of the deployments that got a record.
 func BeginAudit(ctx context.Context, cfg config.Config) (begun []string, err error) {
-	err = apierr.Plain(withCurrent(ctx, cfg, func(st *store.Store) error { // operate cannot be used: there may be no trail to write to yet
+	err = apierr.Plain(withCurrent(ctx, cfg, func(st *store.Store) error { // there may be no trail yet for operate to write to
 		keyring, err := secret.OpenExisting(ctx, st, cfg.KeyPath())
 		if err != nil {
 			return err
@@ -290,7 +291,7 @@ func BeginAudit(ctx context.Context, cfg config.Config) (begun []string, err err
 	return begun, err
 }
 
-// AnchorAudit returns the chain heads of all deployments, or of one, each as a line of NDJSON.
+// AnchorAudit returns the chain heads of the audit trails of all deployments, or of one, each as a line of NDJSON.
 func AnchorAudit(ctx context.Context, cfg config.Config, slug string, each func(line []byte) error) error {
 	return apierr.Plain(withStore(ctx, cfg, func(st *store.Store) error {
 		trails, err := auditTrails(ctx, st, slug)

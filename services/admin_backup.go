@@ -22,7 +22,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// BackupReport is the result of a backup.
+// BackupReport describes a finished backup.
 type BackupReport struct {
 	File     string
 	Database string
@@ -31,36 +31,36 @@ type BackupReport struct {
 	Findings int64
 }
 
-// RestoreRequest selects the backup to restore.
+// RestoreRequest describes what to restore.
 type RestoreRequest struct {
-	// File is the backup file.
+	// File is the backup.
 	File string
 	// Force replaces an existing database, which is kept under another name.
 	Force bool
-	// AcceptBrokenAudit restores a backup with a damaged audit trail.
+	// AcceptBrokenAudit restores a backup although its audit trail was tampered with.
 	AcceptBrokenAudit bool
 }
 
 // RestoreReport is the result of a restore.
 type RestoreReport struct {
-	// Restored is false if the audit trail of the backup is broken; then nothing was changed.
+	// Restored is false when the audit trail of the backup is broken. Nothing was changed then.
 	Restored bool
 	Database string
-	// Kept is the path of the replaced database; empty if there was none.
+	// Kept is the new path of the replaced database; empty when there was none.
 	Kept     string
 	Size     int64 // bytes
 	Findings int64
-	// Migrated are the migrations applied to the backup.
+	// Migrated are the migrations that were applied to the backup.
 	Migrated []MigrationStatus
 	Audit    []AuditReport
 }
 
-// ErrPostgres: the command is for SQLite only. The text says what to use instead.
-var ErrPostgres = errors.New("the database is PostgreSQL, which brings better tools")
+// ErrPostgres means that a command supports SQLite only. The text names PostgreSQL's own tools.
+var ErrPostgres = errors.New("the database is PostgreSQL, which has its own tools")
 
-// Backup copies the SQLite database of a configuration into a new file while servers run. It contains all transactions
-// acknowledged before the call, and later transactions completely or not at all. progress gets the number of copied
-// pages.
+// Backup copies the SQLite database of a configuration into a new file while servers use it. The backup contains every
+// transaction that was committed before the call. It contains later transactions completely or not at all. It calls
+// progress with the number of copied pages.
 func Backup(ctx context.Context, cfg config.Config, file string, progress func(done, total int64)) (BackupReport, error) {
 	if cfg.Database != "" {
 		return BackupReport{}, postgresCommands(cfg, file)
@@ -77,8 +77,9 @@ func Backup(ctx context.Context, cfg config.Config, file string, progress func(d
 	}, nil
 }
 
-// Restore restores a backup into the data directory of a configuration, which no server may use. It verifies the file,
-// its schema and its audit trail first. An older backup is migrated; the backup file is only read.
+// Restore puts a backup into the data directory of a configuration, after it has checked the file, its schema and its
+// audit trail. No server may run on the directory. A backup of an older version is migrated; the file itself is only
+// read.
 func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progress func(deployment string, entries int64)) (report RestoreReport, err error) {
 	if cfg.Database != "" {
 		return RestoreReport{}, postgresCommands(cfg, req.File)
@@ -89,7 +90,7 @@ func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progres
 	if _, err := os.Stat(cfg.Data); errors.Is(err, fs.ErrNotExist) {
 		defer func() {
 			if !report.Restored {
-				_ = os.Remove(cfg.Data) // as before
+				_ = os.Remove(cfg.Data) // restore the earlier state
 			}
 		}()
 	}
@@ -100,7 +101,7 @@ func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progres
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	staged := cfg
 	staged.Data, staged.KeyFile = dir, cfg.KeyPath()
-	staged.AuditAnchor = "" // a backup is older than its anchors; only the operator knows whether that is intended
+	staged.AuditAnchor = "" // a backup is older than the anchors; only the operator knows whether that is intended
 	report.Database = cfg.SQLitePath()
 	if report.Migrated, err = Migrate(ctx, staged); err != nil {
 		return RestoreReport{}, err
@@ -116,8 +117,8 @@ func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progres
 	}
 	op := operation{method: "restore", deployments: ofAll, request: map[string]any{"file": req.File, "force": req.Force, "accept_broken_audit": req.AcceptBrokenAudit}}
 	err = operate(ctx, staged, op, func(context.Context, *store.Store, *secret.Keyring) error { return nil })
-	// If the operator accepts it, the trail may be one that cannot be written to any more.
-	accepted := !whole && (errors.Is(err, audit.ErrNoKey) || errors.Is(err, audit.ErrKey) || errors.Is(err, errNoTrail))
+	// The operator may accept a trail that can no longer be written to.
+	accepted := !whole && (errors.Is(err, audit.ErrNoKey) || errors.Is(err, audit.ErrKey) || errors.Is(err, errNoDeployment))
 	if err != nil && !accepted {
 		return RestoreReport{}, fmt.Errorf("record the restore in the audit trail: %w", err)
 	}
@@ -137,8 +138,8 @@ func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progres
 	return report, nil
 }
 
-// postgresCommands returns an error with the backup and restore commands for a PostgreSQL configuration. They do not
-// contain the password: the tools read it from ~/.pgpass or PGPASSWORD.
+// postgresCommands returns an error with the commands that back up and restore the PostgreSQL database of a
+// configuration. The command lines contain no password: PostgreSQL's tools read it from ~/.pgpass or PGPASSWORD.
 func postgresCommands(cfg config.Config, file string) error {
 	config, err := pgx.ParseConfig(cfg.Database)
 	if err != nil {
@@ -161,7 +162,7 @@ func postgresCommands(cfg config.Config, file string) error {
 Keep %[4]s apart from the backups: credentials and the audit trail are sealed with it`, ErrPostgres, quoteShell(file), u.String(), quoteShell(cfg.KeyPath()))
 }
 
-// toolParameters selects the URL parameters that PostgreSQL's tools support and that contain no secret.
+// toolParameters are the parameters of a URL that PostgreSQL's own tools accept, too, without secrets.
 func toolParameters(all url.Values) url.Values {
 	known := []string{"host", "port", "dbname", "user", "passfile", "service", "servicefile", "connect_timeout", "target_session_attrs"}
 	maps.DeleteFunc(all, func(name string, _ []string) bool {

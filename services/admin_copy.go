@@ -13,13 +13,13 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// CopyRequest is the request of `palisade migrate copy`.
+// CopyRequest describes what `palisade migrate copy` copies.
 type CopyRequest struct {
 	// From and To are sqlite:PATH (a file or a data directory) or postgres://…; one of each.
 	From, To string
-	// ReplaceText stores U+FFFD for text that PostgreSQL cannot store: NUL and invalid UTF-8.
+	// ReplaceText replaces text that PostgreSQL cannot store, NUL and invalid UTF-8, by U+FFFD.
 	ReplaceText bool
-	// RequeueJobs requeues jobs that were running when a server died.
+	// RequeueJobs requeues background jobs that were running when a server crashed.
 	RequeueJobs bool
 }
 
@@ -27,8 +27,8 @@ type CopyRequest struct {
 type CopiedTable struct {
 	Name  string
 	Rows  int64
-	Bytes int64 // size of the values in the checksum's encoding
-	// Checksum is the hexadecimal SHA-256 of all rows, equal on both databases.
+	Bytes int64 // of the values, in the encoding that the checksum covers
+	// Checksum is the SHA-256 of all rows, the same on both databases; hexadecimal.
 	Checksum string
 	// TargetRows and TargetChecksum were read back from the target.
 	TargetRows     int64
@@ -36,20 +36,20 @@ type CopiedTable struct {
 	OK             bool
 }
 
-// CopyReport is the result of a finished copy.
+// CopyReport describes a finished copy.
 type CopyReport struct {
 	From, To string // without credentials
 	KeyFile  string
-	// ResumedFrom is when this copy originally began; zero if it was not resumed.
+	// ResumedFrom is when the resumed copy was started; zero for a new one.
 	ResumedFrom        time.Time
 	Tables             []CopiedTable
-	Replaced, Requeued int64 // texts and jobs changed as requested
-	OK                 bool  // all tables are equal
+	Replaced, Requeued int64 // texts and jobs that were changed on request
+	OK                 bool  // all tables are identical
 }
 
 // CopyDatabase copies a whole database from SQLite to PostgreSQL or back, or resumes an interrupted copy. No server may
-// use either. Errors say what is wrong and what to do. A table that differs afterwards is reported in the result and is
-// not an error.
+// run on either. Errors say what prevents the copy and what to do. A table that differs afterwards is reported, not an
+// error.
 func CopyDatabase(ctx context.Context, cfg config.Config, req CopyRequest, progress func(phase string, done, total int64)) (CopyReport, error) {
 	from, err := dbcopy.ParseEndpoint(req.From)
 	if err != nil {
@@ -86,13 +86,13 @@ func CopyDatabase(ctx context.Context, cfg config.Config, req CopyRequest, progr
 	}
 	op := operation{method: "migrate.copy", deployments: ofAll, request: map[string]any{"from": report.From, "to": report.To}}
 	err = operate(ctx, target, op, func(context.Context, *store.Store, *secret.Keyring) error { return nil })
-	if err != nil && !errors.Is(err, errNoTrail) { // a database that no server has used has no trail
+	if err != nil && !errors.Is(err, errNoDeployment) { // a database that no server has used has no audit trail
 		return report, fmt.Errorf("the copy is complete, but its audit trail could not be continued: %w", err)
 	}
 	return report, nil
 }
 
-// EndpointError is an invalid database argument; Flag is its flag.
+// EndpointError is an invalid source or target. Flag names the command-line flag.
 type EndpointError struct {
 	Flag string
 	Err  error

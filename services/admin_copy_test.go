@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/pgtest"
 )
 
-// TestMoveToPostgresAndBack moves a server's database twice: API answers do not change, and new rows after each move
+// TestMoveToPostgresAndBack moves a server's database twice. Callers see no difference, and new rows after each move
 // get new ids.
 func TestMoveToPostgresAndBack(t *testing.T) {
 	report, err := os.ReadFile("../cmd/palisade/testdata/gosec-pocketbase.sarif")
@@ -81,7 +81,7 @@ func mustCopy(t *testing.T, cfg config.Config, req services.CopyRequest) service
 		if err == nil {
 			break
 		}
-		// PostgreSQL needs a moment to notice that a server's connections have ended.
+		// PostgreSQL needs a moment to notice that the connections of a server have ended.
 		if !strings.Contains(err.Error(), "is in use") || time.Now().After(deadline) {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func mustCopy(t *testing.T, cfg config.Config, req services.CopyRequest) service
 	return report
 }
 
-// wantEntry requires a number of entries of a command in the trail of the first deployment.
+// wantEntry requires this many entries of a command in the trail of the first deployment.
 func wantEntry(t *testing.T, s *apitest.Server, method string, want int) {
 	t.Helper()
 	got := s.Store.Reader.AuditEntry.Query().Where(auditentry.Method(method), auditentry.ActorKind("operator")).CountX(s.System(t))
@@ -147,7 +147,7 @@ func TestCopyRefusesRunningServers(t *testing.T) {
 	})
 }
 
-// TestCopySeesServersOfAnyName: a server is detected whatever application name its URL sets.
+// TestCopySeesServersOfAnyName: a server is detected whatever application name the URL gives its sessions.
 func TestCopySeesServersOfAnyName(t *testing.T) {
 	database := pgtest.NewDatabase(t)
 	s := apitest.Start(t, func(c *config.Config) { c.Database = database + "&application_name=orders" })
@@ -158,7 +158,7 @@ func TestCopySeesServersOfAnyName(t *testing.T) {
 	wantParts(t, err.Error(), "in use", "stop every server")
 }
 
-// TestHalfCopy: servers and commands reject a database with an unfinished copy.
+// TestHalfCopy: neither servers nor commands work on the target of an unfinished copy.
 func TestHalfCopy(t *testing.T) {
 	home, database, back := t.TempDir(), pgtest.NewDatabase(t), t.TempDir()
 	var cfg config.Config
@@ -181,8 +181,8 @@ func TestHalfCopy(t *testing.T) {
 				_, err = services.CopyDatabase(ctx, half, request, func(string, int64, int64) { cancel() })
 				return err == nil || !strings.Contains(err.Error(), "is in use")
 			})
-			if err == nil || !strings.Contains(err.Error(), "broken off") {
-				t.Fatalf("got %v, want that the copy was broken off", err)
+			if err == nil || !strings.Contains(err.Error(), "interrupted") {
+				t.Fatalf("got %v, want that the copy was interrupted", err)
 			}
 			running, err := services.Start(t.Context(), half, io.Discard)
 			if err == nil {

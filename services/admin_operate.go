@@ -21,27 +21,27 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// operation describes a command for the audit trail.
+// operation describes a command that changes the store, for the audit trail.
 type operation struct {
-	// method is the method in entries, such as token.create.
+	// method is the name in audit entries, such as token.create.
 	method string
-	// request holds the arguments, without secrets.
+	// request contains the command's arguments, without secrets.
 	request map[string]any
-	// deployments returns the deployments that get an entry for changes that belong to no deployment.
+	// deployments returns the deployments whose trails get an entry when the change itself names none.
 	deployments func(ctx context.Context, st *store.Store) ([]int64, error)
 }
 
-// operate runs a command that changes the store without the server. It is the only way to do so. The key must exist and
-// match before anything is written. Each transaction of fn gets an audit entry, with or without audit.Change. A
-// successful command without changes gets an entry too.
+// operate runs a command that changes the store outside the server. All such commands must use it. The key must exist
+// and fit before anything is written. Every transaction of fn gets an audit entry, whether fn calls audit.Change or
+// not. A successful command that changed nothing gets one, too.
 func operate(ctx context.Context, cfg config.Config, op operation, fn func(ctx context.Context, st *store.Store, keyring *secret.Keyring) error) error {
 	return apierr.Plain(withCurrent(ctx, cfg, func(st *store.Store) error {
-		homes, err := op.deployments(ctx, st)
+		deployments, err := op.deployments(ctx, st)
 		if err != nil {
 			return err
 		}
-		if len(homes) == 0 {
-			return fmt.Errorf("the database %s has %w: start the server once with these settings (palisade serve)", st.Location(), errNoTrail)
+		if len(deployments) == 0 {
+			return fmt.Errorf("the database %s has %w: start the server once with these settings (palisade serve)", st.Location(), errNoDeployment)
 		}
 		keyring, err := secret.OpenExisting(ctx, st, cfg.KeyPath())
 		if err != nil {
@@ -55,9 +55,9 @@ func operate(ctx context.Context, cfg config.Config, op operation, fn func(ctx c
 		if err != nil {
 			return err
 		}
-		call.Home = homes[0]
+		call.Home = deployments[0]
 		ctx, recorder := trail.Record(tenant.System(ctx), call)
-		st.Guard(func(ctx context.Context) error { recorder.Ensure(ctx, homes); return nil })
+		st.Guard(func(ctx context.Context) error { recorder.Ensure(ctx, deployments); return nil })
 		if err := fn(ctx, st, keyring); err != nil || recorder.Written() > 0 {
 			return err
 		}
@@ -65,17 +65,17 @@ func operate(ctx context.Context, cfg config.Config, op operation, fn func(ctx c
 	}))
 }
 
-// errNoTrail: the database has no trail that an entry could go to.
-var errNoTrail = errors.New("no deployment")
+// errNoDeployment means that there is no audit trail for an entry.
+var errNoDeployment = errors.New("no deployment")
 
 // call describes the command in its entries.
 func (op operation) call() (audit.Call, error) {
 	request, err := structpb.NewStruct(op.request)
-	host, _ := os.Hostname() // omitted if unknown
+	host, _ := os.Hostname() // omitted on error
 	return audit.Call{Actor: audit.Actor{Kind: audit.KindOperator, Name: operator()}, Method: op.method, Remote: host, Request: request}, err
 }
 
-// operator is the name of the operating system account that runs the command, if known.
+// operator is the operating system account that runs the command, if known.
 func operator() string {
 	name := "operator"
 	if account, err := user.Current(); err == nil && account.Username != "" {
@@ -87,18 +87,18 @@ func operator() string {
 	return name
 }
 
-// errReadOnly: a read-only command tried to write.
-var errReadOnly = errors.New("this command changes the database, and leaves no entry in the audit trail: it has to be run by operate")
+// errReads is the error of a read-only command that tries to write.
+var errReads = errors.New("this command changes the database without an entry in the audit trail: it must use operate")
 
-// withStore runs a read-only fn on the open database, which must have the current schema.
+// withStore runs fn, which only reads, on the open database. Its schema must be up to date.
 func withStore(ctx context.Context, cfg config.Config, fn func(*store.Store) error) error {
 	return withCurrent(ctx, cfg, func(st *store.Store) error {
-		st.Guard(func(context.Context) error { return errReadOnly })
+		st.Guard(func(context.Context) error { return errReads })
 		return fn(st)
 	})
 }
 
-// ofSlug returns the homes of a command for one deployment.
+// ofSlug selects the deployment of a command for one deployment.
 func ofSlug(slug string) func(context.Context, *store.Store) ([]int64, error) {
 	return func(ctx context.Context, st *store.Store) ([]int64, error) {
 		row, err := access.NewTokens(st).DeploymentBySlug(ctx, slug)
@@ -109,12 +109,12 @@ func ofSlug(slug string) func(context.Context, *store.Store) ([]int64, error) {
 	}
 }
 
-// ofAll returns the homes of a command for the whole server.
+// ofAll selects the deployments of a command for the whole server.
 func ofAll(ctx context.Context, st *store.Store) ([]int64, error) {
 	return st.Reader.Deployment.Query().Order(ent.Asc(deployment.FieldID)).IDs(tenant.System(ctx))
 }
 
-// ofUser returns the homes of a command for one user: the user's deployments, or else the first deployment.
+// ofUser selects the deployments of a command for one user: the user's deployments, or else the first one.
 func ofUser(email string) func(context.Context, *store.Store) ([]int64, error) {
 	return func(ctx context.Context, st *store.Store) ([]int64, error) {
 		if ids, err := access.DeploymentsOf(ctx, st, email); err != nil || len(ids) > 0 {

@@ -22,14 +22,15 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// writeOf is a command that does not write an audit entry.
+// writeOf is a command that writes no audit entry itself.
 func writeOf(ctx context.Context, st *store.Store) error {
 	return st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		return tx.Deployment.Update().SetName("Changed").Exec(ctx)
 	})
 }
 
-// A command that does not write an audit entry gets one from operate. Outside of operate it cannot change the store.
+// A command that changes the store without audit.Change still leaves an entry. A command that does not use operate
+// cannot change the store.
 func TestCommandThatForgetsTheTrail(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
 	apitest.StartConfigured(t, cfg)
@@ -41,7 +42,7 @@ func TestCommandThatForgetsTheTrail(t *testing.T) {
 	name := func() string { return opened.Reader.Deployment.Query().OnlyX(tenant.System(t.Context())).Name }
 	before := name()
 	err = withStore(t.Context(), cfg, func(st *store.Store) error { return writeOf(t.Context(), st) })
-	if !errors.Is(err, errReadOnly) || name() != before {
+	if !errors.Is(err, errReads) || name() != before {
 		t.Errorf("a command that reads: %v, and the name is %q", err, name())
 	}
 	op := operation{method: "test.forgets", deployments: ofAll, request: map[string]any{"what": "x"}}
@@ -75,15 +76,14 @@ func TestCommandThatForgetsTheTrail(t *testing.T) {
 	}
 }
 
-// openers are the functions of this package that may open a database, with the functions that may call them and why
-// these do not need operate.
+// openers are the functions of this package that may open a database, and why each may do so without operate.
 var openers = map[string][]string{
-	"openStore":    {"openExisting", "Migrate", "checkStore", "openMigrated"}, // the schema; the doctor, which rolls back its test writes; the server
+	"openStore":    {"openExisting", "Migrate", "checkStore", "openMigrated"}, // the schema; the doctor, which rolls back its changes; the server
 	"openExisting": {"withCurrent", "MigrationStatuses"},
-	"withCurrent":  {"withStore", "operate", "BeginAudit"}, // the last one has no trail to write to yet; see audit.BeginTrails
+	"withCurrent":  {"withStore", "operate", "BeginAudit"}, // BeginAudit has no trail yet that operate could write to; see audit.BeginTrails
 }
 
-// A new command that opens the store in another way could write without audit entries.
+// A new command that opens the store in another way would write without audit entries.
 func TestCommandsOpenTheStoreByOperate(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -31,7 +31,7 @@ func TestTokensOfTheCommandLine(t *testing.T) {
 	if code, body := apitest.Get(t, http.DefaultClient, url, value); code != http.StatusOK {
 		t.Errorf("with the new token: %d %s", code, body)
 	}
-	// Another process revokes a token of the running server: it takes effect at the next request.
+	// Another process changes a running server: the change holds from the next request on.
 	if err := RevokeToken(ctx, cfg, "default", made.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestTokenErrorsArePlain(t *testing.T) {
 	}
 }
 
-// Without a role a token gets the lowest role that can use its scopes, independent of the deployment's default role.
+// Without a role a token gets the least useful role for its scopes, whatever role new members of the deployment get.
 func TestTokenWithoutRole(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
 	ctx := t.Context()
@@ -97,7 +97,7 @@ func TestTokenWithoutRole(t *testing.T) {
 	}
 }
 
-// A token minted by the command is valid for the server at any listen address, also after a change.
+// A server accepts a token that the command minted, whatever address it listens on, also after a move.
 func TestUserTokensOfTheCommandLine(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
 	ctx := t.Context()
@@ -118,7 +118,7 @@ func TestUserTokensOfTheCommandLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	apitest.Eventually(t, "the new key is known", func() bool { return works(s, after) }) // the server looks for unknown keys once a second
+	apitest.Eventually(t, "the new key is known", func() bool { return works(s, after) }) // the server reloads keys at most once a second
 	if !works(s, before) {
 		t.Error("rotation ends the tokens of the old key")
 	}

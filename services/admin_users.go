@@ -15,12 +15,12 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// User is a user of the server with the role in one deployment.
+// User is a user of the server with their role in one deployment.
 type User struct {
 	ID              int64
 	Email, Name     string
 	Issuer, Subject string // empty for a local user
-	Role            string // empty if not a member
+	Role            string // empty for a user who is not a member
 }
 
 // ListUsers returns all users of the server with their roles in a deployment.
@@ -48,10 +48,10 @@ func ListUsers(ctx context.Context, cfg config.Config, deployment string) ([]Use
 	return list, err
 }
 
-// LinkUser links the user with an e-mail address to a subject of the configured OpenID Connect issuer.
+// LinkUser lets the user with this e-mail address sign in as a subject of the configured OpenID Connect issuer.
 func LinkUser(ctx context.Context, cfg config.Config, email, subject string) (User, error) {
 	if cfg.OIDCIssuer == "" {
-		return User{}, errors.New("oidc-issuer is not set: name the issuer that the subject is of (--oidc-issuer, as the server has it)")
+		return User{}, errors.New("oidc-issuer is not set: name the issuer of the subject (--oidc-issuer, as on the server)")
 	}
 	request := map[string]any{"email": email, "issuer": cfg.OIDCIssuer, "subject": subject}
 	return changeUser(ctx, cfg, "user.link", request, func(ctx context.Context, tx *ent.Tx, fallback int64) (*ent.User, error) {
@@ -59,15 +59,15 @@ func LinkUser(ctx context.Context, cfg config.Config, email, subject string) (Us
 	})
 }
 
-// UnlinkUser removes the issuer's identity from the user with an e-mail address.
+// UnlinkUser removes the issuer's identity from the user with this e-mail address.
 func UnlinkUser(ctx context.Context, cfg config.Config, email string) (User, error) {
 	return changeUser(ctx, cfg, "user.unlink", map[string]any{"email": email}, func(ctx context.Context, tx *ent.Tx, fallback int64) (*ent.User, error) {
 		return access.Unlink(ctx, tx, email, fallback)
 	})
 }
 
-// changeUser writes an audit entry for the change, with the command's operator as actor. If the user has no deployment,
-// the configuration's deployment gets the entry.
+// changeUser changes a user and writes the audit trail. The actor is the operator of the command. The configured
+// deployment gets the entry if the user has none.
 func changeUser(ctx context.Context, cfg config.Config, method string, request map[string]any, change func(context.Context, *ent.Tx, int64) (*ent.User, error)) (User, error) {
 	var changed User
 	op := operation{method: method, deployments: ofSlug(cfg.Deployment), request: request}

@@ -33,8 +33,8 @@ const (
 	syslogPort    = "514"
 )
 
-// exportAnchors is the domain that exports anchors, if the operator configured a target. Only nodes with a target work
-// on the queue.
+// exportAnchors is the domain that exports anchors to the configured destination. Only nodes with a destination work on
+// its queue.
 func exportAnchors(d *server.Deps) server.Parts {
 	if d.Config.AuditAnchor == "" {
 		return server.Parts{}
@@ -53,7 +53,7 @@ type anchorExport struct{}
 // Kind is the name in the queue.
 func (anchorExport) Kind() string { return "audit_anchor" }
 
-// InsertOpts keeps jobs from piling up while the target is unreachable.
+// InsertOpts keep runs from piling up while the destination is down.
 func (anchorExport) InsertOpts() river.InsertOpts {
 	opts := jobs.OnceWaiting()
 	opts.Queue = anchorQueue
@@ -69,10 +69,10 @@ type anchorWorker struct {
 	guard *egress.Guard
 
 	mu   sync.Mutex
-	last map[int64]audit.Anchor // last anchor exported by this process, by deployment
+	last map[int64]audit.Anchor // last export of this process, by deployment
 }
 
-// Work exports the chain heads of trails that have grown.
+// Work exports the chain heads of the trails that have grown.
 func (w *anchorWorker) Work(ctx context.Context, _ *river.Job[anchorExport]) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,8 +103,8 @@ func (w *anchorWorker) Work(ctx context.Context, _ *river.Job[anchorExport]) err
 	return nil
 }
 
-// next returns a deployment's line; nil if there is nothing new. It logs a damaged trail, or one that is behind its
-// last anchor, at once.
+// next is the line of a deployment; nil when there is nothing new. It logs a damaged trail, or one that is behind the
+// last export, at once.
 func (w *anchorWorker) next(ctx context.Context, d *ent.Deployment) ([]byte, audit.Anchor, error) {
 	last, again := w.last[d.ID]
 	if again {
@@ -113,7 +113,7 @@ func (w *anchorWorker) next(ctx context.Context, d *ent.Deployment) ([]byte, aud
 			return nil, last, err
 		}
 		if !held {
-			w.log.ErrorContext(ctx, "the audit trail was put back to an older state or replaced outside of Palisade (see: palisade audit verify)",
+			w.log.ErrorContext(ctx, "the audit trail was rolled back or replaced outside of Palisade (see: palisade audit verify)",
 				"deployment_id", d.ID, "known_sequence", last.Sequence)
 		}
 	}
@@ -132,7 +132,7 @@ func (w *anchorWorker) next(ctx context.Context, d *ent.Deployment) ([]byte, aud
 	return a.Line(), known, nil
 }
 
-// sendAnchors sends lines to the operator's target.
+// sendAnchors sends lines to the configured destination.
 func sendAnchors(ctx context.Context, to string, guard *egress.Guard, lines [][]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, anchorTimeout)
 	defer cancel()
@@ -173,14 +173,14 @@ func postAnchors(ctx context.Context, u *url.URL, guard *egress.Guard, text []by
 		return errors.New(egress.Describe(err))
 	}
 	defer func() { _ = response.Body.Close() }()
-	_, _ = io.Copy(io.Discard, response.Body) // lets the connection be reused
+	_, _ = io.Copy(io.Discard, response.Body) // so that the connection can be reused
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return fmt.Errorf("the receiver answered %s, want a status of 200 to 299", response.Status)
 	}
 	return nil
 }
 
-// sendSyslog sends each line as an RFC 5424 message over TCP with octet counting (RFC 6587).
+// sendSyslog sends each line as a message of RFC 5424, over TCP with a length prefix (RFC 6587).
 func sendSyslog(ctx context.Context, u *url.URL, guard *egress.Guard, lines [][]byte) error {
 	port := u.Port()
 	if port == "" {
@@ -192,7 +192,7 @@ func sendSyslog(ctx context.Context, u *url.URL, guard *egress.Guard, lines [][]
 	if stream {
 		network = "tcp"
 	}
-	allowed, err := guard.Allowing(address) // configured by the operator
+	allowed, err := guard.Allowing(address) // the operator configured it
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestAuditAnchorsLeave: the server exports chain heads to a file, a syslog daemon or a webhook, and verify accepts the
-// exported lines.
+// TestAuditAnchorsLeave: the server exports its anchors to a file, a syslog daemon or a webhook by itself, and verify
+// accepts the exported lines.
 func TestAuditAnchorsLeave(t *testing.T) {
 	t.Parallel()
 	for name, receive := range map[string]func(t *testing.T, got chan<- string) (setting string){
@@ -58,7 +58,7 @@ func TestAuditAnchorsLeave(t *testing.T) {
 	}
 }
 
-// TestAuditAnchorOfARollback: an anchor detects a trail that was rolled back as a whole, on both databases.
+// TestAuditAnchorOfARollback: an anchor reveals a trail that was rolled back as a whole, on both databases.
 func TestAuditAnchorOfARollback(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -102,8 +102,8 @@ func TestAuditAnchorOfARollback(t *testing.T) {
 	})
 }
 
-// TestEveryDeploymentHasATrail: the first deployment and one created by a request both have one, and the trail of one
-// cannot replace another's.
+// TestEveryDeploymentHasATrail: the deployment of the first start has one, and so has a deployment that an RPC creates.
+// One deployment's trail cannot replace another's.
 func TestEveryDeploymentHasATrail(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -19,7 +19,8 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// TestAnchorWorker: only trails that have grown are exported; a rolled back or damaged trail is reported at once.
+// TestAnchorWorker: only trails that have grown are exported. A trail that was rolled back or damaged is reported at
+// once.
 func TestAnchorWorker(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
@@ -61,7 +62,7 @@ func TestAnchorWorker(t *testing.T) {
 			_, err := writer.ExecContext(t.Context(), statement)
 			must(err)
 		}
-		work(1, "") // the trail exists, without entries
+		work(1, "") // its existence, without entries
 		work(1, "")
 		write()
 		execute("CREATE TABLE heads_before AS SELECT * FROM audit_heads")
@@ -70,7 +71,7 @@ func TestAnchorWorker(t *testing.T) {
 		execute("DELETE FROM audit_entries WHERE sequence = 2")
 		execute("DELETE FROM audit_heads")
 		execute("INSERT INTO audit_heads SELECT * FROM heads_before")
-		work(3, "put back to an older state")
+		work(3, "rolled back or replaced")
 		execute("UPDATE audit_heads SET sequence = 5")
 		work(3, "no anchor of an audit trail is exported")
 		w.to = "file:///nowhere/at/all"

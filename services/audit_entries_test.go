@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// isAudited evaluates the rule as the option documents it.
+// isAudited interprets the rule as the option documents it.
 func isAudited(rule *optionsv1.MethodRule) bool {
 	if rule.GetAudit() != optionsv1.Audit_AUDIT_UNSPECIFIED {
 		return rule.GetAudit() == optionsv1.Audit_AUDIT_ALWAYS
@@ -25,18 +25,18 @@ func isAudited(rule *optionsv1.MethodRule) bool {
 	return rule.GetPermission() >= optionsv1.Permission_PERMISSION_TRIAGE
 }
 
-// TestOneAuditEntryPerCall calls each RPC as an administrator and as a read-only user, and counts the entries: one for
-// each call that could change something, with the call's code, and none for others.
+// TestOneAuditEntryPerCall calls every RPC as an administrator and as a read-only user, and counts the entries: one for
+// each call that could change something, with the caller's code, and none for any other.
 func TestOneAuditEntryPerCall(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		// The first read of the catalog publishes the shipped workflows, which writes its own entry.
+		// The first read of the catalog stores the shipped workflows, which adds an entry.
 		s.Get(t, fmt.Sprintf("/api/workflows/v1/deployments/%d/registry", s.DeploymentID))
-		s.Get(t, "/c/auto") // so does the first request for rules
+		s.Get(t, "/c/auto") // likewise the first read of the rules
 		audited := 0
 		for i, rpc := range operations() {
 			if rpc.rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC {
-				continue // unauthenticated, unless the handler identifies the caller (audit.Begin)
+				continue // callers are anonymous unless the handler authenticates them (audit.Begin)
 			}
 			for who, role := range map[string]access.Role{"administrator": access.RoleAdmin, "reader": access.RoleReadOnly} {
 				credential := newCredential(t, s, rpc, role, fmt.Sprintf("%s-%d", who, i))
@@ -63,7 +63,7 @@ func TestOneAuditEntryPerCall(t *testing.T) {
 	})
 }
 
-// newCredential creates a credential for each call: refusals of one credential are sampled in the trail.
+// newCredential creates one for each call: denied attempts of one credential are throttled.
 func newCredential(t *testing.T, s *apitest.Server, rpc operation, role access.Role, name string) string {
 	t.Helper()
 	if slices.Contains(rpc.rule.GetSchemes(), optionsv1.Scheme_SCHEME_WEB_TOKEN) {
@@ -72,7 +72,7 @@ func newCredential(t *testing.T, s *apitest.Server, rpc operation, role access.R
 	return s.AddUser(t, s.Tenant, name+"@acme.test", role)
 }
 
-// callNamed calls an RPC with a request id, and returns the code of the answer.
+// callNamed calls an RPC with a request id and returns the code.
 func callNamed(t *testing.T, s *apitest.Server, rpc operation, credential, id string) string {
 	t.Helper()
 	request := dynamicpb.NewMessage(rpc.descriptor.Input())

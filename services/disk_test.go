@@ -51,7 +51,7 @@ func blanks(t testing.TB, size int) []byte {
 	return out.Bytes()
 }
 
-// spooled is the size of a server's spooled uploads, in bytes.
+// spooled is the disk usage of uploads on a server.
 func spooled(t testing.TB, s *apitest.Server) string {
 	t.Helper()
 	answer, err := http.Get("http://" + s.Addresses.Metrics + "/metrics")
@@ -80,8 +80,8 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	t.Fatalf("not in 30 s: %s", what)
 }
 
-// Compressed reports count with their size on disk. One deployment cannot exceed its quota, and others are not
-// affected. Nothing is left after the uploads end.
+// Compressed reports count with their size on disk. Uploads of one deployment cannot exceed its quota, and do not
+// affect others. When they have ended, nothing of them is left.
 func TestUploadsHaveAQuotaOfDisk(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s := apitest.Start(t, func(c *config.Config) {
@@ -89,7 +89,7 @@ func TestUploadsHaveAQuotaOfDisk(t *testing.T) {
 			c.MaxUpload, c.SpoolQuota, c.SpoolQuotaDeployment = 8*mebi, 24*mebi, 16*mebi
 		})
 		other := s.AddTenant(t, "other")
-		// Two uploads stop before their ends: 7 MiB each are on disk.
+		// Two uploads that stop before their ends: 7 MiB each are on disk.
 		var group sync.WaitGroup
 		var ends []*io.PipeWriter
 		for range 2 {
@@ -142,7 +142,8 @@ func TestUploadsHaveAQuotaOfDisk(t *testing.T) {
 	})
 }
 
-// If the disk has less free space than the reserve, uploads return 507 and the refusal is audited; probes report it.
+// When the disk has less space than the reserve, uploads get 507, the refusal is in the audit trail, and probes report
+// it.
 func TestDiskReserve(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s := apitest.Start(t, func(c *config.Config) { on(c); c.DiskReserve = 1 << 60 })
@@ -180,7 +181,7 @@ func wantDoctor(t *testing.T, cfg config.Config, problem string) {
 	}
 }
 
-// refusedForRoom counts the audit entries of calls refused because of disk space.
+// refusedForRoom counts the audit entries of calls that were refused for lack of space.
 func refusedForRoom(t *testing.T, s *apitest.Server) int {
 	t.Helper()
 	n, err := s.Store.Reader.AuditEntry.Query().Where(auditentry.Code(codes.ResourceExhausted.String())).
@@ -191,8 +192,8 @@ func refusedForRoom(t *testing.T, s *apitest.Server) int {
 	return n
 }
 
-// On a full disk nothing fails with 500 and reads still work. When there is space again, everything works and the audit
-// trail has the refusals.
+// On a disk that is completely full nothing returns 500 and reads continue. When there is space again, everything works
+// and the audit trail has the refused calls.
 func TestFullDisk(t *testing.T) {
 	dir := storetest.SmallDisk(t, 96*mebi)
 	s := apitest.Start(t, func(c *config.Config) {
@@ -213,7 +214,7 @@ func TestFullDisk(t *testing.T) {
 	for range 6 {
 		group.Go(func() {
 			answer := s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), bytes.NewReader(report))
-			if answer.Status != http.StatusRequestEntityTooLarge && answer.Status != http.StatusInsufficientStorage { // 413: the blanks exceed the report limit
+			if answer.Status != http.StatusRequestEntityTooLarge && answer.Status != http.StatusInsufficientStorage { // 413: that many blanks are not a report
 				t.Errorf("one of six large uploads: %d %s", answer.Status, answer.Body)
 			}
 		})
@@ -238,7 +239,7 @@ func TestFullDisk(t *testing.T) {
 	refused := 0
 	for i := range 1500 {
 		switch answer := tag(i); answer.Status {
-		case http.StatusOK: // the journal uses already allocated space
+		case http.StatusOK: // the journal still had space
 		case http.StatusInsufficientStorage:
 			refused++
 		default:
@@ -270,7 +271,7 @@ func TestFullDisk(t *testing.T) {
 	eventually(t, "the audit trail has what was refused", func() bool { return refusedForRoom(t, s) == before+21 })
 }
 
-// Slow uploads with one token fill their deployment's queue until the minimum rate ends them.
+// Slow uploads of one token fill the queue of its deployment only as long as the minimum rate permits.
 func TestTricklingUploadsAreEnded(t *testing.T) {
 	s := apitest.Start(t, func(c *config.Config) {
 		c.Uploads, c.UploadsPerDeployment, c.UploadQueue = 2, 1, 32

@@ -29,21 +29,21 @@ import (
 type Check struct {
 	Name   string
 	OK     bool
-	Detail string // the finding
-	Fix    string // the remedy; empty if OK
+	Detail string // what was found
+	Fix    string // how to fix it; empty when OK
 }
 
 const (
-	// doctorTimeout applies to each remote request of a check.
+	// doctorTimeout limits each request of a check to another machine.
 	doctorTimeout = 10 * time.Second
-	// maxClockSkew is the clock difference to the database that breaks tokens and history.
+	// maxClockSkew is the difference to the database's clock above which tokens and history would be wrong.
 	maxClockSkew = 30 * time.Second
 	// certWarning is how long before its expiry a certificate is reported.
 	certWarning = 14 * 24 * time.Hour
 )
 
-// Doctor checks the requirements of a server with this configuration: data directory, database, migrations, key, clock,
-// TLS certificate, ports and OpenID Connect issuer. It changes nothing. Checks that depend on a failed one are skipped.
+// Doctor checks what a server with this configuration needs: data directory, database, migrations, key, clock, TLS
+// certificate, ports and OpenID Connect issuer. It changes nothing. Checks that depend on a failed one are skipped.
 func Doctor(ctx context.Context, cfg config.Config) []Check {
 	var checks []Check
 	checks = append(checks, checkData(cfg), checkDisk(cfg))
@@ -62,13 +62,13 @@ func Doctor(ctx context.Context, cfg config.Config) []Check {
 func failed(name, detail, fix string) Check { return Check{Name: name, Detail: detail, Fix: fix} }
 func passed(name, detail string) Check      { return Check{Name: name, OK: true, Detail: detail} }
 
-// checkData checks that the data directory is writable. With PostgreSQL it contains at most the key.
+// checkData checks that the data directory is writable. With PostgreSQL it holds at most the key.
 func checkData(cfg config.Config) Check {
 	const name = "data directory"
 	info, err := os.Stat(cfg.Data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return passed(name, cfg.Data+" does not exist yet; the first start makes it")
+		return passed(name, cfg.Data+" does not exist yet; the first start creates it")
 	case err != nil:
 		return failed(name, err.Error(), "let the server's user reach the directory, or choose another with --data")
 	case !info.IsDir():
@@ -84,27 +84,27 @@ func checkData(cfg config.Config) Check {
 	return passed(name, cfg.Data+" can be written")
 }
 
-// checkStore checks the database, its schema, the matching key, and its clock.
+// checkStore checks the database, its schema, its key and its clock.
 func checkStore(ctx context.Context, cfg config.Config) []Check {
 	const name = "database"
-	if noDatabase(cfg) {
-		return []Check{passed(name, cfg.SQLitePath()+" does not exist yet; the first start makes it")}
+	if absent(cfg) {
+		return []Check{passed(name, cfg.SQLitePath()+" does not exist yet; the first start creates it")}
 	}
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	st, err := server.OpenStore(ctx, cfg)
 	if errors.Is(err, dbcopy.ErrUnfinished) {
-		return []Check{failed(name, err.Error(), "run the palisade migrate copy that was begun again: it goes on where it ended")}
+		return []Check{failed(name, err.Error(), "repeat the palisade migrate copy that was interrupted: it resumes")}
 	}
 	if errors.Is(err, store.ErrPooler) {
-		return []Check{failed(name, err.Error(), "say in --database that there is a pooler: ?default_query_exec_mode=cache_describe, and set for its role what docs/scale.md says")}
+		return []Check{failed(name, err.Error(), "the database is behind a pooler: add ?default_query_exec_mode=cache_describe to --database, and configure its role as docs/scale.md says")}
 	}
 	if err != nil {
 		return []Check{failed(name, err.Error(), "start the database, or correct --database (host, port, user, password, name)")}
 	}
 	defer func() { _ = st.Close() }() // nothing was written
 	if err := st.Ping(ctx); err != nil {
-		return []Check{failed(name, err.Error(), "look into the database's log; of a SQLite file, restore a backup")}
+		return []Check{failed(name, err.Error(), "check the database's log; of a SQLite file, restore a backup")}
 	}
 	checks := []Check{passed(name, st.Location()+" answers"), checkBuild(ctx, st), checkIntegrity(ctx, st), checkClock(ctx, st)}
 	schema, migrated := checkMigrations(ctx, st)
@@ -117,12 +117,12 @@ func checkStore(ctx context.Context, cfg config.Config) []Check {
 	return checks
 }
 
-// checkBuild checks the compile options of the embedded SQLite.
+// checkBuild checks the build options of the embedded SQLite.
 func checkBuild(ctx context.Context, st *store.Store) Check {
 	const name = "planner"
 	knows, err := st.KnowsFrequentValues(ctx)
 	if err != nil {
-		return failed(name, err.Error(), "look into the database's log")
+		return failed(name, err.Error(), "check the database's log")
 	}
 	if !knows {
 		return failed(name, store.WithoutBuildTag, store.WithBuildTag)
@@ -130,16 +130,16 @@ func checkBuild(ctx context.Context, st *store.Store) Check {
 	return passed(name, "the database's planner knows frequent values")
 }
 
-// checkIntegrity runs the integrity check of a server's start.
+// checkIntegrity runs the integrity check that a server runs at start.
 func checkIntegrity(ctx context.Context, st *store.Store) Check {
 	const name = "database pages"
-	ctx, cancel := context.WithTimeout(ctx, doctorTimeout/2) // leaves time for the other checks
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout/2) // leave time for the other checks
 	defer cancel()
 	if problem := server.Corruption(ctx, st); problem != "" {
 		return failed(name, problem, "stop the server and restore a backup: palisade restore")
 	}
 	if ctx.Err() != nil {
-		return passed(name, "no corruption was found in the time that there is; a server looks through the whole database when it starts")
+		return passed(name, "no corruption was found before the timeout; a server checks the whole database when it starts")
 	}
 	return passed(name, "no corruption was found")
 }
@@ -148,7 +148,7 @@ func checkClock(ctx context.Context, st *store.Store) Check {
 	const name = "clock"
 	theirs, err := st.Clock(ctx)
 	if err != nil {
-		return failed(name, "the database does not tell its time: "+err.Error(), "look into the database's log")
+		return failed(name, "the clock of the database cannot be read: "+err.Error(), "check the database's log")
 	}
 	skew := time.Since(theirs).Round(time.Second)
 	if skew.Abs() > maxClockSkew {
@@ -163,7 +163,7 @@ func checkMigrations(ctx context.Context, st *store.Store) (_ Check, migrated bo
 	pending, total, err := pendingMigrations(ctx, st)
 	switch {
 	case err != nil:
-		return failed(name, err.Error(), "check the rights of the database user"), false
+		return failed(name, err.Error(), "check the permissions of the database user"), false
 	case pending == total:
 		return passed(name, "the database is empty; the first start fills it"), false
 	case pending > 0:
@@ -172,7 +172,7 @@ func checkMigrations(ctx context.Context, st *store.Store) (_ Check, migrated bo
 	return passed(name, fmt.Sprintf("all %d applied", total)), true
 }
 
-// settingKeyCheck is the name of the row with which package secret verifies a key.
+// settingKeyCheck names the row of the store with which package secret verifies a key.
 const settingKeyCheck = "key_check"
 
 func checkKey(ctx context.Context, cfg config.Config, st *store.Store) Check {
@@ -182,10 +182,10 @@ func checkKey(ctx context.Context, cfg config.Config, st *store.Store) Check {
 	)
 	row, err := st.Reader.Setting.Query().Where(setting.Name(settingKeyCheck)).Only(tenant.System(ctx))
 	if ent.IsNotFound(err) {
-		return passed(name, cfg.KeyPath()+": nothing is sealed yet; the first start makes the key")
+		return passed(name, cfg.KeyPath()+": nothing is sealed yet; the first start creates the key")
 	}
 	if err != nil {
-		return failed(name, err.Error(), "look into the database's log")
+		return failed(name, err.Error(), "check the database's log")
 	}
 	keyring, err := secret.Open(cfg.KeyPath(), false)
 	if err != nil {
@@ -219,7 +219,7 @@ func checkCertificate(cfg config.Config, now time.Time) Check {
 	return passed(name, "valid until "+until)
 }
 
-// checkPorts checks that each address is free, or that a Palisade listens there.
+// checkPorts checks that each address is free, or that a Palisade server answers there.
 func checkPorts(ctx context.Context, cfg config.Config) []Check {
 	var checks []Check
 	for _, port := range []struct{ key, address string }{{"http", cfg.HTTP}, {"grpc", cfg.GRPC}, {"metrics", cfg.Metrics}} {
@@ -229,7 +229,7 @@ func checkPorts(ctx context.Context, cfg config.Config) []Check {
 		case err == nil:
 			_ = listener.Close() // it was only a test
 			checks = append(checks, passed(name, port.address+" is free"))
-		case answers(ctx, cfg):
+		case isRunning(ctx, cfg):
 			checks = append(checks, passed(name, port.address+": the server runs"))
 		default:
 			checks = append(checks, failed(name, server.ListenError(port.key, port.address, err).Error(), "stop what listens there, or choose another address with --"+port.key))
@@ -238,8 +238,8 @@ func checkPorts(ctx context.Context, cfg config.Config) []Check {
 	return checks
 }
 
-// answers reports whether a server with this configuration is running, by its metrics port.
-func answers(ctx context.Context, cfg config.Config) bool {
+// isRunning reports whether a server with this configuration is running, according to its metrics port.
+func isRunning(ctx context.Context, cfg config.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+cfg.Metrics+"/healthz", nil)
@@ -258,7 +258,7 @@ func checkOIDC(ctx context.Context, cfg config.Config) Check {
 	const name = "OIDC issuer"
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
-	client, err := server.IssuerClient(cfg, slog.New(slog.DiscardHandler)) // the check itself contains the error
+	client, err := server.IssuerClient(cfg, slog.New(slog.DiscardHandler)) // the check itself reports the reason
 	if err == nil {
 		_, err = oidc.NewProvider(oidc.ClientContext(ctx, client), cfg.OIDCIssuer)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// TestDoctorFindsCorruptPages: pages of an open database were overwritten.
+// TestDoctorFindsCorruptPages overwrites pages of an open database.
 func TestDoctorFindsCorruptPages(t *testing.T) {
 	t.Parallel()
 	dir := storetest.SQLite(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/services/config"
 )
 
-// checkDisk checks the free space for uploads. If the data directory does not exist yet, it checks the parent's disk.
+// checkDisk checks that the disk has room for uploads. If the data directory does not exist yet, its parent counts.
 func checkDisk(cfg config.Config) Check {
 	const name = "disk"
 	disk := cfg.Disk()

@@ -7,7 +7,8 @@ import (
 	"github.com/palisade/palisade/services/internal/server"
 )
 
-// checkPermissions finds files that other users of this machine can access. checkKey checks the key file.
+// checkPermissions finds files that give other users of this machine access to the server's data. It skips the key
+// file, which checkKey covers.
 func checkPermissions(cfg config.Config) []Check {
 	const fine = "file permissions"
 	if runtime.GOOS == "windows" {

@@ -11,8 +11,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// Files that other users of the machine can access are a finding of the doctor and a warning at the start; the server
-// still starts.
+// Files that other users of the machine can read or change are reported by the doctor and as a warning at start. The
+// server serves all the same.
 func TestPermissionsThatAreTooWide(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no modes")

@@ -9,7 +9,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// checkReports checks that the reports database is a replica of the main one.
+// checkReports checks that the database of reports is a replica of the main database.
 func checkReports(ctx context.Context, cfg config.Config, main *store.Store) []Check {
 	const name = "reports database"
 	if cfg.ReportsDatabase == "" || !main.Postgres() {
@@ -19,7 +19,7 @@ func checkReports(ctx context.Context, cfg config.Config, main *store.Store) []C
 	if err != nil {
 		return []Check{failed(name, err.Error(), "correct --reports-database")}
 	}
-	defer func() { _ = replica.Close() }() // it was only a test
+	defer func() { _ = replica.Close() }() // nothing was written
 	err = server.CheckReplica(ctx, replica, main)
 	switch {
 	case err == nil:

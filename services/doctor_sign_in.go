@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// checkSignIn checks the sign-in settings against the store. Without an issuer there is no sign-in.
+// checkSignIn checks the sign-in settings against the store. Without an issuer nobody signs in.
 func checkSignIn(ctx context.Context, cfg config.Config, st *store.Store) []Check {
 	const role, teams = "role of new members", "teams of oidc-claim-map"
 	if cfg.OIDCIssuer == "" {
@@ -25,21 +25,21 @@ func checkSignIn(ctx context.Context, cfg config.Config, st *store.Store) []Chec
 	slugs, err := server.MakesAdmins(ctx, st)
 	switch {
 	case err != nil:
-		return []Check{failed(role, err.Error(), "look into the database's log")}
+		return []Check{failed(role, err.Error(), "check the database's log")}
 	case len(slugs) > 0:
 		checks = append(checks, failed(role, "everybody who joins through the issuer becomes an administrator of "+strings.Join(slugs, ", "),
-			"set defaultUserRole to ORG_ROLE_MEMBER (docs/sign-in.md) and look through the members who joined so far"))
+			"set defaultUserRole to ORG_ROLE_MEMBER (docs/sign-in.md) and review the members who have joined"))
 	default:
-		checks = append(checks, passed(role, "no deployment makes new users administrators"))
+		checks = append(checks, passed(role, "no deployment makes those who join administrators"))
 	}
 	signIn, err := cfg.SignIn()
-	if err != nil || len(signIn.Claims.Teams()) == 0 { // errors of the settings are reported where they are checked
+	if err != nil || len(signIn.Claims.Teams()) == 0 { // validation of the settings reports errors
 		return checks
 	}
 	absent, err := absentTeams(ctx, st, signIn.Claims.Teams())
 	switch {
 	case err != nil:
-		return append(checks, failed(teams, err.Error(), "look into the database's log"))
+		return append(checks, failed(teams, err.Error(), "check the database's log"))
 	case len(absent) > 0:
 		return append(checks, failed(teams, fmt.Sprintf("the first deployment has no team %s", strings.Join(absent, ", ")),
 			"create it, or correct --oidc-claim-map, which names teams by their slugs"))
@@ -47,7 +47,7 @@ func checkSignIn(ctx context.Context, cfg config.Config, st *store.Store) []Chec
 	return append(checks, passed(teams, "all exist"))
 }
 
-// absentTeams returns the slugs without a team in the first deployment.
+// absentTeams are the slugs of missing teams of the first deployment.
 func absentTeams(ctx context.Context, st *store.Store, slugs []string) ([]string, error) {
 	ctx = tenant.System(ctx)
 	first, err := st.Reader.Deployment.Query().Order(deployment.ByID()).FirstID(ctx)

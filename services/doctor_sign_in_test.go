@@ -13,7 +13,7 @@ import (
 	"github.com/palisade/palisade/services/internal/server"
 )
 
-// signInFailures returns the doctor's findings about sign-in after a server ran with the configuration.
+// signInFailures are the doctor's failed sign-in checks, for a server that ran with the configuration before.
 func signInFailures(t *testing.T, cfg config.Config) string {
 	t.Helper()
 	var found []string
@@ -25,7 +25,7 @@ func signInFailures(t *testing.T, cfg config.Config) string {
 	return strings.Join(found, "; ")
 }
 
-// A store of an earlier version has that version's default role: the server warns at the start, and so does the doctor.
+// A store of an earlier version has an unsafe default role. The server warns about it at start, and so does the doctor.
 func TestDefaultRoleOfAnOldDeployment(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
 	run := func(want bool) {

@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// failures returns the names of failed checks; each must have a remedy.
+// failures are the names of the failed checks. Each must have a fix.
 func failures(t *testing.T, checks []Check) []string {
 	t.Helper()
 	var names []string
@@ -29,7 +29,7 @@ func failures(t *testing.T, checks []Check) []string {
 	return names
 }
 
-func TestDoctorOfAWellServer(t *testing.T) {
+func TestDoctorOfAHealthyServer(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
 	if bad := failures(t, Doctor(t.Context(), cfg)); len(bad) != 0 {
 		t.Errorf("before the first start: %v", bad)
@@ -55,12 +55,12 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	if err := s.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := net.Listen("tcp", "127.0.0.1:0")
+	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = stranger.Close() }()
-	cfg.GRPC = stranger.Addr().String()
+	defer func() { _ = other.Close() }()
+	cfg.GRPC = other.Addr().String()
 	if err := os.Chmod(cfg.KeyPath(), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestDoctorAsksTheIssuer(t *testing.T) {
+func TestDoctorChecksTheIssuer(t *testing.T) {
 	var issuer *httptest.Server
 	issuer = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]string{"issuer": issuer.URL, "jwks_uri": issuer.URL + "/keys"})

@@ -15,34 +15,34 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// writesCheck is the name of the check of checkWrites.
+// writesCheck is the name of the check.
 const writesCheck = "database writes"
 
-// checkWrites checks that the server may write to the database. current: the schema needs no migration.
+// checkWrites checks that the server may write to the database. current means that the schema needs no migration.
 func checkWrites(ctx context.Context, st *store.Store, current bool) Check {
 	create := ""
 	if st.Postgres() {
 		r, err := readRights(ctx, st)
 		if err != nil {
-			return failed(writesCheck, err.Error(), "look into the database's log")
+			return failed(writesCheck, err.Error(), "check the database's log")
 		}
 		if problem, fix := r.problem(current); problem != "" {
 			return failed(writesCheck, problem, fix)
 		}
 		if !r.create {
-			create = "; it may not make tables: run palisade migrate up as another role"
+			create = "; it may not create tables: run palisade migrate up as another role"
 		}
 	}
-	if !current { // there may be no table to write to
+	if !current { // there may be no table yet
 		return passed(writesCheck, "changes are allowed"+create)
 	}
 	switch err := server.ProbeWrite(ctx, st); {
 	case err != nil && server.Refusal(err) != "":
 		return failed(writesCheck, err.Error(), writeFix(st, err))
 	case err != nil:
-		return passed(writesCheck, "changes are allowed, but others keep the database busy"+create)
+		return passed(writesCheck, "changes are allowed, but the database is busy"+create)
 	}
-	return passed(writesCheck, "a change was made, and taken back"+create)
+	return passed(writesCheck, "a change was made and rolled back"+create)
 }
 
 func writeFix(st *store.Store, err error) string {
@@ -52,19 +52,19 @@ func writeFix(st *store.Store, err error) string {
 	case apierr.Is(apierr.Map(err), apierr.ReasonOf(apierr.StorageFull(0, ""))):
 		return "make room where the database lies"
 	}
-	return "look into the database's log"
+	return "check the database's log"
 }
 
-// rights are the privileges of a PostgreSQL role.
+// rights are the permissions of the PostgreSQL role.
 type rights struct {
 	role, database string
-	schema         string // schema of the tables; empty if the role may use none
+	schema         string // schema of the tables; empty: the role may use none
 	standby        bool
 	readOnly       bool
 	create         bool
-	missing        []string // tables with missing privileges
-	sequences      bool     // USAGE is missing on a sequence
-	// setBy is the object that sets default_transaction_read_only, as named in ALTER.
+	missing        []string // tables on which the role lacks permissions
+	sequences      bool     // the role may not use a sequence
+	// setBy is the object that sets default_transaction_read_only, in the syntax of ALTER.
 	setBy string
 }
 
@@ -80,7 +80,7 @@ func readRights(ctx context.Context, st *store.Store) (r rights, err error) {
 		err = r.readMissing(ctx, db)
 	}
 	if err != nil {
-		return rights{}, fmt.Errorf("ask for the rights of the role: %w", err)
+		return rights{}, fmt.Errorf("read the permissions of the role: %w", err)
 	}
 	return r, nil
 }
@@ -111,7 +111,7 @@ func (r *rights) readSetter(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// readMissing checks the tables of Palisade and its queue, and no others in the schema.
+// readMissing checks the tables of Palisade, including its queue, and no others in the schema.
 func (r *rights) readMissing(ctx context.Context, db *sql.DB) error {
 	names := []string{"goose_db_version"}
 	for _, t := range migrate.Tables {
@@ -138,13 +138,13 @@ func (r *rights) readMissing(ctx context.Context, db *sql.DB) error {
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	// Identity columns need no privilege on their sequence.
+	// Sequences of identity columns need no permission of their own.
 	return db.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_class c JOIN pg_depend d ON d.objid = c.oid AND d.deptype = 'a' AND d.classid = 'pg_class'::regclass
 		JOIN pg_class t ON t.oid = d.refobjid WHERE t.relnamespace = to_regnamespace(quote_ident($1)) AND (t.relname = ANY($2) OR starts_with(t.relname, 'river_'))
 			AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(c.oid, 'USAGE') END)`, r.schema, names).Scan(&r.sequences)
 }
 
-// problem returns what prevents the role from writing, and the commands to fix it; empty if nothing does.
+// problem returns what keeps the role from writing, and the commands that fix it; empty for none.
 func (r *rights) problem(current bool) (problem, fix string) {
 	role, schema := pgx.Identifier{r.role}.Sanitize(), pgx.Identifier{r.schema}.Sanitize()
 	switch {
@@ -173,7 +173,7 @@ func (r *rights) problem(current bool) (problem, fix string) {
 		return "the role " + r.role + " may not use the sequences that number rows",
 			"as the owner of the tables, run: GRANT USAGE ON ALL SEQUENCES IN SCHEMA " + schema + " TO " + role
 	case !r.create && !current:
-		return "the role " + r.role + " may not make tables in the schema " + r.schema + ", which migrations need",
+		return "the role " + r.role + " may not create tables in the schema " + r.schema + ", which migrations need",
 			"as the owner of the schema, run: GRANT CREATE ON SCHEMA " + schema + " TO " + role + ", or run palisade migrate up as another role"
 	}
 	return "", ""

@@ -13,7 +13,7 @@ import (
 	"github.com/palisade/palisade/services/internal/pgtest"
 )
 
-// newRole creates a role without privileges, and returns its name and connection URL.
+// newRole creates a role without permissions, and returns its name and the URL with which it uses the database.
 func newRole(t *testing.T, database string) (role, as string) {
 	t.Helper()
 	role = "palisade_role_" + strings.ToLower(rand.Text()[:10])
@@ -26,9 +26,9 @@ func newRole(t *testing.T, database string) (role, as string) {
 	return role, u.String()
 }
 
-// The doctor finds a role that cannot write, and names the commands to fix it. After running them it finds nothing.
+// The doctor finds a role that cannot write and prints the commands that fix it. After these commands it finds nothing.
 func TestDoctorOfARoleThatCannotWrite(t *testing.T) {
-	database := pgtest.NewCluster(t) // roles belong to the whole cluster
+	database := pgtest.NewCluster(t) // roles belong to a whole cluster
 	cfg := apitest.EmptyConfig(t)
 	cfg.Database = database
 	apitest.StartConfigured(t, cfg)
@@ -45,7 +45,7 @@ func TestDoctorOfARoleThatCannotWrite(t *testing.T) {
 	run := func(statements ...string) { t.Helper(); apitest.OnDatabase(t, database, statements...) }
 	granted := func(fix string) string { _, statements, _ := strings.Cut(fix, "run: "); return statements }
 
-	run(granted(look("lacks rights on tables: "))) // run the commands that it names
+	run(granted(look("lacks rights on tables: "))) // the printed commands
 	look("")
 	run("REVOKE INSERT, DELETE ON findings FROM " + role)
 	fix := look("findings (INSERT, DELETE)")
@@ -53,7 +53,7 @@ func TestDoctorOfARoleThatCannotWrite(t *testing.T) {
 		t.Errorf("the fix is %s", fix)
 	}
 	run(granted(fix))
-	if c := checkOf(t, cfg, writesCheck); !c.OK || !strings.Contains(c.Detail, "may not make tables") {
+	if c := checkOf(t, cfg, writesCheck); !c.OK || !strings.Contains(c.Detail, "may not create tables") {
 		t.Errorf("got %+v", c)
 	}
 	run("REVOKE USAGE ON SCHEMA public FROM PUBLIC")
@@ -75,7 +75,7 @@ func TestDoctorOfARoleThatCannotWrite(t *testing.T) {
 	}
 }
 
-// An empty database needs a role that may create tables.
+// An empty database needs a role that may create its tables.
 func TestDoctorOfARoleThatCannotMakeTables(t *testing.T) {
 	database := pgtest.NewCluster(t)
 	role, as := newRole(t, database)
@@ -92,7 +92,7 @@ func TestDoctorOfARoleThatCannotMakeTables(t *testing.T) {
 	}
 }
 
-// checkOf returns the doctor's check with a name.
+// checkOf is the doctor's check of this name.
 func checkOf(t *testing.T, cfg config.Config, name string) Check {
 	t.Helper()
 	for _, c := range Doctor(t.Context(), cfg) {

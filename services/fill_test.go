@@ -17,9 +17,9 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// filling inserts the same number of rows into each tenant table, generated from the schema, so that new tables are
-// included. Row i of each table has the id base+i and references row i of the other tables. The first reference of each
-// second row is row 1 instead, so that row 1 has many dependents.
+// filling stores the same number of rows in every table of a tenant. It derives them from the schema alone, so that a
+// new table is filled automatically. Row i of each table has the id base+i and refers to row i of all others. Every
+// second row refers to row 1 instead in the first of its references, so that row 1 has many of everything.
 type filling struct {
 	server *apitest.Server
 	tenant apitest.Tenant
@@ -31,8 +31,8 @@ type filling struct {
 // unfilled are the tables that only the server fills.
 var unfilled = []string{"deployments", "settings", "signing_keys", "audit_heads"}
 
-// words are the values of columns with a fixed set of words, by table and column or by column. Nothing is due, so
-// background work ignores these rows.
+// words are the values of columns with few possible values, by table and column or by column. Nothing is due, so the
+// server's background work ignores these rows.
 var words = map[string]string{
 	"actor_kind": "user", "ecosystem": "npm", "product": "sast", "scm_type": "SCM_TYPE_GITHUB", "severity": "high", "transitivity": "direct",
 	"agentic_issues.detection_state": "detected", "agentic_issues.triage_state": "open", "agentic_issues.triage_reason": "",
@@ -54,8 +54,8 @@ var words = map[string]string{
 	"workflow_tasks.status": "succeeded",
 }
 
-// leftNull are nullable columns that stay empty, because the displayed values are read elsewhere.
-var leftNull = []string{
+// filledNullable are the nullable columns that are filled too.
+var filledNullable = []string{
 	"agentic_issues.project_id", "ai_memories.project_id", "ai_memories.rule_id", "deliveries.finished_at", "finding_events.scan_id",
 	"findings.file_path", "install_checks.advisory", "projects.latest_scan_at", "scans.completed_at", "scans.unique_id", "workflow_runs.finished_at", "workflow_runs.project_id",
 	"workflow_tasks.finished_at", "workflow_tasks.started_at", "scm_configs.scm_app_id", "workflow_attempts.finished_at",
@@ -84,7 +84,7 @@ func newFilling(t *testing.T, s *apitest.Server, slug string, number, rows int64
 	return f
 }
 
-// beginTrail starts the audit trail after the entries: other entries outside of it are not shown.
+// beginTrail records the entries as older than the trail. Otherwise they would count as foreign and be hidden.
 func (f *filling) beginTrail(t *testing.T) {
 	t.Helper()
 	_, writer := f.server.Store.DB()
@@ -102,9 +102,9 @@ func (f *filling) insert(table *schema.Table) string {
 	columns, values := make([]string, len(table.Columns)), make([]string, len(table.Columns))
 	rows := f.rows
 	if table.Name == "workflows" {
-		rows = min(rows, 100) // a deployment may have 200
+		rows = min(rows, 100) // the limit of a deployment is 200
 	}
-	parent := false // whether a reference to row 1 was generated
+	parent := false // whether some reference refers to row 1
 	for i, c := range table.Columns {
 		columns[i] = `"` + c.Name + `"`
 		values[i] = f.value(table, c, &parent)
@@ -126,14 +126,14 @@ func (f *filling) value(of *schema.Table, c *schema.Column, parent *bool) string
 		return fmt.Sprintf("NULLIF(%d, %s)", f.base+1, number)
 	case table == "findings" && c.Name == "issue_type":
 		return "CASE i % 2 WHEN 0 THEN 'secrets' ELSE 'sast' END"
-	case c.Nullable && !slices.Contains(leftNull, table+"."+c.Name):
+	case c.Nullable && !slices.Contains(filledNullable, table+"."+c.Name):
 		return "NULL"
 	case c.Name == "deployment_id":
 		return fmt.Sprint(f.tenant.DeploymentID)
 	case c.Name == "id":
 		return number
 	case table == "audit_entries" && c.Name == "sequence":
-		return "0" // as before entries were chained
+		return "0" // as in entries from before the hash chain
 	case known && c.Type == field.TypeString:
 		return "'" + word + "'"
 	case c.Type == field.TypeString:
@@ -157,17 +157,17 @@ func (f *filling) value(of *schema.Table, c *schema.Column, parent *bool) string
 	case c.Name == "expires_at" || c.Name == "not_before":
 		return fmt.Sprint(store.Now() + 1e12)
 	}
-	return fmt.Sprintf("%d - i", store.Now()) // times, and numbers without dependents
+	return fmt.Sprintf("%d - i", store.Now()) // times, and numbers without dependencies
 }
 
-// isKey reports whether a column's values are unique in a deployment.
+// isKey reports that a column has no duplicate values in a deployment.
 func isKey(table *schema.Table, c *schema.Column) bool {
 	return slices.ContainsFunc(table.Indexes, func(index *schema.Index) bool {
 		return index.Unique && len(index.Columns) <= 2 && slices.Contains(index.Columns, c)
 	})
 }
 
-// bytes are a word or empty messages, and unique values for hashes.
+// bytes is a word or an empty message; hashes are unique.
 func (f *filling) bytes(name, word, number string) string {
 	text := "'" + word + "'"
 	if strings.Contains(name, "hash") || name == "digest" {

@@ -10,7 +10,7 @@ import (
 	"github.com/palisade/palisade/services/internal/egress/egresstest"
 )
 
-// A job sends the anchors of the audit trail; no receiver may block it. Over HTTP the status decides, and over syslog
+// A job sends the anchors of the audit trail, and no receiver may block it. Over HTTP the status decides, over syslog
 // that everything was sent.
 func TestAuditAnchorsAgainstHostileReceivers(t *testing.T) {
 	const budget = time.Second
@@ -19,7 +19,7 @@ func TestAuditAnchorsAgainstHostileReceivers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// More than the buffers of a local connection hold.
+	// More than the buffers of a connection on this machine hold.
 	lines := make([][]byte, 64)
 	for i := range lines {
 		lines[i] = []byte(strings.Repeat("x", 1<<20))
@@ -36,7 +36,7 @@ func TestAuditAnchorsAgainstHostileReceivers(t *testing.T) {
 				err := egresstest.Within(t, budget, func() error { return sendAnchors(t.Context(), to.String(), guard, lines) })
 				inBody := mode == egresstest.SlowBody || mode == egresstest.EndlessBody || mode == egresstest.Reset
 				if want := scheme != "syslog" && !inBody || mode == egresstest.Unread; want && err == nil {
-					t.Error("anchors that nobody took count as sent")
+					t.Error("anchors that no receiver accepted count as sent")
 				}
 				r.RequireClosed(t)
 			})

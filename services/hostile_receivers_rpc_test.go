@@ -14,15 +14,15 @@ import (
 	"github.com/palisade/palisade/services/internal/egress/egresstest"
 )
 
-// outward is an RPC that calls a host chosen by the tenant.
-type outward struct {
-	// prepare stores the host's URL, and returns method, path and body of the call.
+// outboundRPC is an RPC that calls a host of the tenant's choice.
+type outboundRPC struct {
+	// prepare stores the URL to call, and returns method, path and body of the call.
 	prepare func(t *testing.T, s *apitest.Server, chief, url string) (method, path, body string)
-	// statuses are the expected HTTP statuses for a failing host.
+	// statuses are the HTTP statuses of a response about a failing host.
 	statuses []int
 }
 
-var outwardRPCs = map[string]outward{
+var outboundRPCs = map[string]outboundRPC{
 	"webhook rule": {testRule("CHANNEL_WEBHOOK", `"url":%q`), []int{200}},
 	"slack rule":   {testRule("CHANNEL_SLACK_WEBHOOK", `"url":%q`), []int{200}},
 	"s3 rule": {testRule("CHANNEL_S3", `"endpoint":%q,"bucket":"acme-findings","region":"eu-central-1","access_key_id":"PALISADETESTKEY","secret_access_key":"not-a-real-key"`),
@@ -76,16 +76,16 @@ func read(t *testing.T, text string, into any) {
 	}
 }
 
-// hanging are the modes that could block a request longest; TestEveryCallerAgainstHostileReceivers tests all modes.
+// hanging are the modes that would keep a request longest. TestEveryCallerAgainstHostileReceivers tries all modes.
 var hanging = []egresstest.Mode{egresstest.Upgrade, egresstest.SlowHeader, egresstest.SlowBody, egresstest.EndlessBody, egresstest.Silent, egresstest.Slow1xx}
 
-// Requests that call a host end in time with an answer, for any behaviour of the host.
+// Requests that call a host end in time with a response, whatever the host does.
 func TestRPCsAgainstHostileReceivers(t *testing.T) {
 	egresstest.Shorten(t, outboundBudget)
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s := apitest.Start(t, func(c *config.Config) { on(c); c.EgressAllow = "127.0.0.1" })
 		chief := s.AddUser(t, s.Tenant, "chief@acme.test", access.RoleAdmin)
-		for name, rpc := range outwardRPCs {
+		for name, rpc := range outboundRPCs {
 			for _, mode := range hanging {
 				t.Run(name+"/"+string(mode), func(t *testing.T) {
 					r := egresstest.Start(t, mode, egresstest.Options{})
@@ -107,7 +107,7 @@ func TestRPCsAgainstHostileReceivers(t *testing.T) {
 	})
 }
 
-// If the issuer hangs, a sign-in fails in time.
+// Sign-in fails in time with an error while the issuer hangs.
 func TestSignInAtAHostileIssuer(t *testing.T) {
 	egresstest.Shorten(t, outboundBudget)
 	for _, mode := range hanging {
@@ -127,7 +127,7 @@ func TestSignInAtAHostileIssuer(t *testing.T) {
 	}
 }
 
-// A server with notifications to hostile receivers stops when asked to.
+// A server with notifications to hostile receivers stops in time.
 func TestStopBesideHostileReceivers(t *testing.T) {
 	for _, mode := range []egresstest.Mode{egresstest.Upgrade, egresstest.Silent, egresstest.Unread, egresstest.SlowBody} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestStopBesideHostileReceivers(t *testing.T) {
 					apitest.Eventually(t, "the receiver is called", func() bool { return r.Calls() > 0 })
 					asked = time.Now()
 				})
-				if took := time.Since(asked); took > 20*time.Second { // the grace period, the interruption, and a margin for a busy machine
+				if took := time.Since(asked); took > 20*time.Second { // the grace period, the time for cut-off requests, and a busy machine
 					t.Errorf("the server ended after %s", took)
 				}
 				r.RequireClosed(t)

@@ -25,22 +25,22 @@ import (
 	"github.com/palisade/palisade/services/workflows/steps"
 )
 
-// outboundBudget is the timeout of outbound calls in these tests, instead of 10 seconds to 10 minutes.
+// outboundBudget is the timeout of each outbound call in these tests. Otherwise it is 10 seconds to 10 minutes.
 const outboundBudget = time.Second
 
-// outbound is one kind of call to another host.
+// outbound is one kind of outbound call.
 type outbound struct {
 	call func(ctx context.Context, guard *egress.Guard, r *egresstest.Receiver) error
-	// statusDecides: the status alone decides about success, not the body.
+	// statusDecides: the status alone decides success, whatever happens to the response body.
 	statusDecides bool
 	// calls is the maximum number of consecutive calls; 0 is one.
 	calls int
-	// greeting is the receiver's greeting in a protocol other than HTTP.
+	// greeting is what the receiver sends in a protocol other than HTTP.
 	greeting string
 }
 
-// outboundCalls lists all outbound calls of the server except audit anchors, which have their own test. For package
-// managers the server only validates the URL.
+// outboundCalls are all outbound calls of the server except audit anchors, which have their own test. Only the URL of
+// package managers is checked.
 var outboundCalls = map[string]outbound{
 	"webhook":            {call: send(channel.Webhook, map[string]string{"secret": "a-shared-secret-of-ours"}, "url"), statusDecides: true},
 	"slack":              {call: send(channel.Slack, map[string]string{}, "url"), statusDecides: true},
@@ -127,7 +127,7 @@ func issuerKeys(ctx context.Context, guard *egress.Guard, r *egresstest.Receiver
 	return o.Check(ctx)
 }
 
-// Each outbound call ends in time, reports the error, and leaves no connection open, for any behaviour of the host.
+// Each outbound call ends in time whatever the host does, reports the reason, and leaves no connection.
 func TestEveryCallerAgainstHostileReceivers(t *testing.T) {
 	egresstest.Shorten(t, outboundBudget)
 	for name, caller := range outboundCalls {

@@ -25,7 +25,7 @@ import (
 	"github.com/palisade/palisade/services/internal/bounds"
 )
 
-// Each list and map in a request has a limit in the protos, enforced during decoding.
+// Every list and map of every request has its own limit in the protos, which is enforced while the request is decoded.
 func TestListsOfRequestsAreLimited(t *testing.T) {
 	seen := map[protoreflect.FullName]bool{}
 	lists := 0
@@ -55,7 +55,7 @@ func TestListsOfRequestsAreLimited(t *testing.T) {
 		walk(rpc.descriptor.Input())
 	}
 	if lists < 100 {
-		t.Errorf("%d lists were found, want those of all requests", lists)
+		t.Errorf("%d lists were found, want the lists of all requests", lists)
 	}
 }
 
@@ -70,7 +70,7 @@ func (rawMessage) Marshal(value any) (mem.BufferSlice, error) {
 
 func (rawMessage) Unmarshal(mem.BufferSlice, any) error { return nil }
 
-// Messages that are cheap to send and expensive to decode are rejected before decoding.
+// Requests that are cheap to send and expensive to decode are refused before they are decoded.
 func TestHostileMessages(t *testing.T) {
 	s := apitest.Start(t, nil)
 	unknown := bytes.Repeat(protowire.AppendVarint(protowire.AppendTag(nil, protowire.MaxValidNumber, protowire.BytesType), 0), 2<<20)
@@ -90,10 +90,10 @@ func TestHostileMessages(t *testing.T) {
 		code          codes.Code
 		text          string
 	}{
-		"gzip of a stranger":      {"", platformv1.MiscellaneousService_Ping_FullMethodName, unknown, true, codes.Unimplemented, "compressed"},
-		"large one of a stranger": {"", platformv1.MiscellaneousService_Ping_FullMethodName, unknown, false, codes.ResourceExhausted, "at most 65536 bytes"},
-		"too large for everybody": {s.Token, platformv1.MiscellaneousService_Ping_FullMethodName, bytes.Repeat(unknown, 2), true, codes.Unimplemented, ""},
-		"gzip of a known caller":  {s.Token, findingsv1.TriageService_BulkTriage_FullMethodName, bytes.Repeat(unknown, 2), true, codes.ResourceExhausted, "at most 16777216 bytes"},
+		"gzip of an unauthenticated caller":      {"", platformv1.MiscellaneousService_Ping_FullMethodName, unknown, true, codes.Unimplemented, "compressed"},
+		"large one of an unauthenticated caller": {"", platformv1.MiscellaneousService_Ping_FullMethodName, unknown, false, codes.ResourceExhausted, "at most 65536 bytes"},
+		"too large for every caller":             {s.Token, platformv1.MiscellaneousService_Ping_FullMethodName, bytes.Repeat(unknown, 2), true, codes.Unimplemented, ""},
+		"gzip of a known caller":                 {s.Token, findingsv1.TriageService_BulkTriage_FullMethodName, bytes.Repeat(unknown, 2), true, codes.ResourceExhausted, "at most 16777216 bytes"},
 		"many empty messages": {s.Token, policiesv1.PoliciesV2Service_ApplyRemediationPolicies_FullMethodName,
 			append(protowire.AppendVarint(deployment, uint64(s.DeploymentID)), protowire.AppendBytes(bundle, empties)...), false, codes.InvalidArgument,
 			"bundle.policies must have at most 200 items, got 1048576"},
@@ -127,8 +127,7 @@ func invokeRaw(ctx context.Context, conn *grpc.ClientConn, method string, messag
 	return conn.Invoke(ctx, method, message, nil, options...)
 }
 
-// Texts and free-form JSON over HTTP are limited like lists. A body above a caller's maximum budget is rejected
-// permanently, not as temporarily out of space.
+// Texts and free-form JSON over HTTP are limited like lists. A request above the caller's limit gets no retry delay.
 func TestHostileBodies(t *testing.T) {
 	s := apitest.Start(t, nil)
 	s.Upload(t, "acme/web", "main", []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec"}},"results":[]}]}`))

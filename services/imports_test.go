@@ -18,7 +18,7 @@ const (
 	here   = module + "services/"
 )
 
-// sharedPackages are the packages of a domain that other domains may import, and whether they use the store.
+// sharedPackages are the packages of a domain that other domains import, and whether they use the store.
 var sharedPackages = map[string]bool{
 	"deployments/details":      true,
 	"findings/blob":            false,
@@ -42,8 +42,8 @@ var sharedPackages = map[string]bool{
 	"supplychain/dependencies": true,
 }
 
-// TestImportsRunOneWay: cmd, services, domains, internal, ent. Domains share only the listed packages and never import
-// another domain's root.
+// TestImportsRunOneWay: cmd, services, domains, internal, ent. Domains import only listed packages of each other, never
+// a root package.
 func TestImportsRunOneWay(t *testing.T) {
 	t.Parallel()
 	imports := importsOf(t)
@@ -67,7 +67,7 @@ func TestImportsRunOneWay(t *testing.T) {
 				t.Errorf("%s imports services, which is above it", pkg)
 			case !ours || !domains[to] || from == to || pkg == ".":
 			case !domains[from]:
-				t.Errorf("%s imports %s: what is below domains knows none", pkg, target)
+				t.Errorf("%s imports %s: packages below the domains must not import a domain", pkg, target)
 			case !inside:
 				t.Errorf("%s imports the root of the domain %s: move what it needs to a package of its own, or hand it over in server.Deps", pkg, to)
 			default:
@@ -89,7 +89,7 @@ func touchesStore(imports map[string]bool) bool {
 	return false
 }
 
-// importsOf returns the imports of each package below this directory, without tests.
+// importsOf reads the imports of each package below this directory, without tests.
 func importsOf(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	imports := map[string]map[string]bool{}

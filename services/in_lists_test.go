@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-// shortLists are the lists with one parameter per value, or one row per item of a statement, and why they are short
-// enough, by file and call. All other lists must use store.In, store.OneOf and similar functions, or CreateBulk in
-// batches: a statement allows 32,766 parameters on SQLite and 65,535 on PostgreSQL.
+// shortLists are the lists that become one parameter per value, or one row per item of a statement, by file and by
+// call, and why they are never too long. All other lists use store.In, store.OneOf and similar functions, or are split
+// for CreateBulk. A statement takes 32,766 parameters on SQLite, 65,535 on PostgreSQL.
 var shortLists = map[string]map[string]string{
 	"ai/tasks.go":                       {"CreateBulk(rows)": "of a part"},
 	"deployments/deployment.go":         {"ScmTypeIn(githubTypes)": "a constant"},
-	"deployments/onboarding_tasks.go":   {"UserIDIn(users)": "nobody and the caller", "IssueTypeIn(issueTypes)": "constants"},
+	"deployments/onboarding_tasks.go":   {"UserIDIn(users)": "no user and the caller", "IssueTypeIn(issueTypes)": "constants"},
 	"findings/identity_changes_rows.go": {"CreateBulk(rows)": "of a part", "CreateBulk(events)": "of a part"},
 	"internal/access/usage.go":          {"IDIn(batch)": "of a batch"},
 	"policies/policies_v2.go":           {"CreateBulk(writes)": "a bundle has at most 200"},
@@ -39,10 +39,10 @@ var shortLists = map[string]map[string]string{
 	"workflows/issues/upsert.go":        {"KeyIn(part)": "of a part", "IdentityIn(identities)": "of a part"},
 }
 
-// takesValues matches functions that create one parameter per argument.
+// takesValues matches functions that make a parameter of each argument.
 var takesValues = regexp.MustCompile(`^(.*In|NotIn|InValues|InInts|CreateBulk|Parameters|Args)$`)
 
-// TestListsAreOneParameter finds value lists that could exceed a statement's limit.
+// TestListsAreOneParameter finds lists of values that may be too long for a statement.
 func TestListsAreOneParameter(t *testing.T) {
 	used := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -50,7 +50,7 @@ func TestListsAreOneParameter(t *testing.T) {
 			return err
 		}
 		if strings.HasPrefix(path, filepath.Join("internal", "store")) {
-			return nil // the helpers are defined there
+			return nil // the helpers are defined here
 		}
 		source, err := os.ReadFile(path)
 		if err != nil {
@@ -91,7 +91,7 @@ func TestListsAreOneParameter(t *testing.T) {
 	}
 }
 
-// listCall returns the call if n passes a list as arguments or builds parameters from one.
+// listCall is a call that passes a list as arguments, or makes parameters of one.
 func listCall(n ast.Node, text func(ast.Node) string) (call *ast.CallExpr, name, list string) {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {

@@ -18,15 +18,15 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// upkeepKinds are the jobs of the whole installation. They run before jobs of deployments and without a limit (see
-// package jobs), so each may wait at most once, whatever deployments do.
+// upkeepKinds are the jobs of the whole installation. They run before the jobs of deployments and without a limit (see
+// package jobs), so each waits at most once, whatever deployments do.
 var upkeepKinds = []string{
 	"abandoned_scans", "ai_suggest_memories", "ai_sweep", "audit_anchor", "deliver_notifications", "delivery_retention", "grown_tables", "lost_scan_results",
 	"old_page_boundaries", "purge_scan_coverages", "refresh_statistics", "scm_events_sweep", "scm_expiry", "tidy_packages", "token_request_expiry",
 	"upgrade_identities", "workflow_artifact_retention", "workflow_sweep",
 }
 
-// TestJobsNameTheirDeployment: the arguments of all other kinds begin with the deployment, which fair scheduling needs.
+// TestJobsNameTheirDeployment: the arguments of all other kinds begin with the deployment, which fair scheduling uses.
 func TestJobsNameTheirDeployment(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, store.Options{Database: storetest.Postgres(t)}) // on which all domains have their jobs
@@ -94,7 +94,7 @@ func TestJobsNameTheirDeployment(t *testing.T) {
 	}
 }
 
-// registered returns the arguments of all registered job kinds. River does not list them.
+// registered are the arguments of all registered kinds. River does not list them.
 func registered(t *testing.T, workers *river.Workers) map[string]river.JobArgs {
 	t.Helper()
 	list := map[string]river.JobArgs{}

@@ -12,8 +12,8 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// sharedQueues are the queues that deployments share, each with a job kind. The jobs refer to missing objects, so each
-// ends at once. %d is the deployment, and # is a different number in each job.
+// sharedQueues are the queues where jobs of deployments wait for each other, each with a job kind. The jobs refer to
+// missing rows, so each ends at once. %d is the deployment, and # a different number for each job.
 var sharedQueues = map[string]struct{ kind, args string }{
 	"default":    {"scm_sync", `{"deployment_id": %d, "config_id": 9#, "debug": false}`},
 	"workflows":  {"workflow_attempt", `{"deployment_id": %d, "run_id": 7, "task_id": 9#, "attempt_id": 9#}`},
@@ -22,7 +22,7 @@ var sharedQueues = map[string]struct{ kind, args string }{
 	"scans":      {"store_scan_results", `{"deployment_id": %d, "scan_id": 9#}`},
 }
 
-// TestQueuesBesideManyJobs: beside a deployment with many jobs in a queue, a job of another one begins within 2 s.
+// TestQueuesBesideManyJobs: while one deployment has many jobs in a queue, another deployment's job starts within 2 s.
 func TestQueuesBesideManyJobs(t *testing.T) {
 	t.Parallel()
 	for queue, job := range sharedQueues {
@@ -31,8 +31,8 @@ func TestQueuesBesideManyJobs(t *testing.T) {
 				many := testrun.Size(20_000, 100_000)
 				other := s.AddTenant(t, "other")
 				addJobs(t, s, many, queue, job.kind, fmt.Sprintf(job.args, s.DeploymentID))
-				time.Sleep(2 * time.Second) // the first deployment has taken all slots
-				// Query by id only, to avoid load.
+				time.Sleep(2 * time.Second) // the first deployment holds all workers
+				// By id alone, because a query is load, too.
 				deployment, _ := store.JobOwner(s.Store.Postgres())
 				begun := fmt.Sprintf("SELECT COUNT(*) FROM river_job WHERE id > %d AND state <> 'available' AND queue = '%s' AND %s = %d",
 					many, queue, deployment, other.DeploymentID)
@@ -43,7 +43,7 @@ func TestQueuesBesideManyJobs(t *testing.T) {
 					apitest.Eventually(t, "the other deployment's job begins", func() bool { return jobCount(t, s, begun) == n+1 })
 					waits = append(waits, time.Since(added))
 				}
-				if slices.Sort(waits); waits[0] > 2*time.Second { // the fastest: a busy machine delays some, a real block delays all
+				if slices.Sort(waits); waits[0] > 2*time.Second { // the fastest: a busy machine delays some, but blocking delays all
 					t.Errorf("another deployment's jobs began after %s", waits)
 				}
 				if left := jobCount(t, s, "SELECT COUNT(*) FROM river_job WHERE kind = '"+job.kind+"' AND state = 'available'"); left < many/2 {

@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// quotaFields reads the RateLimit fields of an answer: limit, remaining, reset, policy.
+// quotaFields reads the RateLimit fields of a response by name: limit, remaining, reset, policy.
 func quotaFields(get func(name string) string) (fields [4]string) {
 	for i, name := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy"} {
 		fields[i] = get(name)
@@ -36,9 +36,9 @@ func soon(got, want string) string {
 	return got
 }
 
-// Each answer tells the caller the remaining quota, for any result and over HTTP and gRPC.
-func TestAnswersTellTheQuota(t *testing.T) {
-	// So slow that the bucket does not refill during the test.
+// Each response of an operation has the caller's quota, whatever its status, over both transports alike.
+func TestResponsesHaveTheQuota(t *testing.T) {
+	// So slow that no token returns while the test runs.
 	s := apitest.Start(t, func(c *config.Config) { c.RateLimit = 0.0001 })
 	const policy = `1;w=10000;comment="credential"`
 	tokens := map[string]string{}
@@ -82,11 +82,11 @@ func TestAnswersTellTheQuota(t *testing.T) {
 	}
 }
 
-// A deployment's limit applies to all its credentials together, and a node enforces its share. Other deployments are
+// The limit of a deployment covers all its credentials together. A node has only its part of it. Other deployments are
 // not affected.
 func TestDeploymentsHaveTheirOwnLimit(t *testing.T) {
 	s := apitest.Start(t, func(c *config.Config) {
-		c.RateLimit, c.RateLimitDeployment, c.RateLimitNodes = 1000, 0.4, 100 // 0.004 per second: one call
+		c.RateLimit, c.RateLimitDeployment, c.RateLimitNodes = 1000, 0.4, 100 // 0.004 a second: a burst of one call
 	})
 	other := s.AddTenant(t, "other")
 	for i, c := range []struct {
@@ -109,7 +109,7 @@ func TestDeploymentsHaveTheirOwnLimit(t *testing.T) {
 	}
 }
 
-// Without limits there are no quota fields.
+// Without limits there are no fields.
 func TestNoLimitNoQuota(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

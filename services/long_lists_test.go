@@ -13,14 +13,14 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// manyValues exceeds the maximum number of parameters of a statement: 32,766 on SQLite, 65,535 on PostgreSQL.
+// manyValues exceeds the number of parameters of a statement: 32,766 on SQLite, 65,535 on PostgreSQL.
 const manyValues = 70_000
 
-// listFormats are texts that must have a format.
+// listFormats are formats of texts that need one.
 var listFormats = map[protoreflect.Name]string{"repository_ref_ids": "%d:refs/heads/main"}
 
-// TestLongLists sends a list of the maximum length in each list field of each request. The server must answer or reject
-// it, and never fail.
+// TestLongLists sends a list of the maximum length in every list field of every request. The server may refuse it, but
+// must not fail.
 func TestLongLists(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s := apitest.Start(t, on)
@@ -54,7 +54,7 @@ func TestLongLists(t *testing.T) {
 	})
 }
 
-// listsIn returns the paths to the lists of strings and numbers in a message.
+// listsIn are the paths to the lists of words and numbers in a message.
 func listsIn(d protoreflect.MessageDescriptor, depth int) (paths [][]protoreflect.FieldDescriptor) {
 	for i := range d.Fields().Len() {
 		field := d.Fields().Get(i)
@@ -98,7 +98,7 @@ func (f *filling) fillList(message *dynamicpb.Message, path []protoreflect.Field
 		case protoreflect.EnumKind:
 			list.Append(protoreflect.ValueOfEnum(field.Enum().Values().Get(i % field.Enum().Values().Len()).Number()))
 		default:
-			list.Append(f.value1(list.NewElement, field, int64(i)))
+			list.Append(f.elementValue(list.NewElement, field, int64(i)))
 		}
 	}
 	return n

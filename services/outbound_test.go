@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// unguardedCalls are the functions, by package, that call another host without the guard of services/internal/egress:
-// without its address check, timeouts and size limits.
+// unguardedCalls are the functions, by package, that call another host without the guard of services/internal/egress,
+// its address check, and its limits of time and size.
 var unguardedCalls = map[string][]string{
 	"net/http": {"Client", "Transport", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm"},
 	"net": {
@@ -28,42 +28,42 @@ var unguardedCalls = map[string][]string{
 	"github.com/slack-go/slack": {"New", "PostWebhook", "PostWebhookContext"},
 }
 
-// packageName finds a package's name in its path: the last segment that is not a version.
+// packageName finds the name of a package in its path: the last part that is not a version.
 var packageName = regexp.MustCompile(`([^/]+)(?:/v[0-9]+)?$`)
 
-// allowedUnguarded are the exceptions, by file, with the reason.
-var allowedUnguarded = map[string]map[string]string{
+// allowedUnguardedCalls are the exceptions, by file, with the reason.
+var allowedUnguardedCalls = map[string]map[string]string{
 	"doctor.go": {"http.DefaultClient": "asks the metrics port of this machine's own configuration whether the server runs, within doctorTimeout"},
 }
 
-// TestOneWayOut finds outbound calls that bypass the guard.
-func TestOneWayOut(t *testing.T) {
+// TestOutboundCallsUseTheGuard finds outbound calls that bypass the guard.
+func TestOutboundCallsUseTheGuard(t *testing.T) {
 	used := map[string]bool{}
 	eachSource(t, func(path string, files *token.FileSet, file *ast.File) {
 		if strings.HasPrefix(path, "internal/egress/") || strings.HasPrefix(path, "internal/apitest/") || strings.HasSuffix(filepath.Dir(path), "test") ||
 			strings.HasPrefix(path, "rules/starter/samples/") {
-			return // the guard itself, test helpers, and samples with deliberate findings
+			return // the guard itself, test helpers, and bad examples for scanners
 		}
 		eachName(file, unguardedCalls, func(at token.Pos, name string, pointed bool) {
 			if pointed && (name == "http.Client" || name == "http.Transport") {
-				return // a parameter type, not a client made here
+				return // only the type of an existing client
 			}
 			used[path+" "+name] = true
-			if allowedUnguarded[path][name] == "" {
-				t.Errorf("%s: %s goes around the guard: use egress.Guard's Client or Connect, or say in knownWaysOut why this one may not", files.Position(at), name)
+			if allowedUnguardedCalls[path][name] == "" {
+				t.Errorf("%s: %s goes around the guard: use egress.Guard's Client or Connect, or say in allowedUnguardedCalls why this one may not", files.Position(at), name)
 			}
 		})
 	})
-	for path, names := range allowedUnguarded {
+	for path, names := range allowedUnguardedCalls {
 		for name := range names {
 			if !used[path+" "+name] {
-				t.Errorf("%s has no %s any more: take it out of knownWaysOut", path, name)
+				t.Errorf("%s has no %s any more: take it out of allowedUnguardedCalls", path, name)
 			}
 		}
 	}
 }
 
-// TestJobsAreBounded finds workers that could hold their queue slot forever.
+// TestJobsAreBounded finds workers that could block their queue forever.
 func TestJobsAreBounded(t *testing.T) {
 	eachSource(t, func(path string, files *token.FileSet, file *ast.File) {
 		if strings.HasPrefix(path, "internal/jobs/") {
@@ -75,7 +75,7 @@ func TestJobsAreBounded(t *testing.T) {
 	})
 }
 
-// eachSource visits the parsed non-test files below this directory.
+// eachSource visits the parsed files below this directory, without tests.
 func eachSource(t *testing.T, visit func(path string, files *token.FileSet, file *ast.File)) {
 	t.Helper()
 	visited := 0

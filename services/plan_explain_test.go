@@ -18,18 +18,18 @@ var (
 		}
 		return names
 	}()
-	// named matches the tables of a statement and their aliases.
+	// named finds the tables of a statement and their aliases.
 	named = regexp.MustCompile("(?i)(?:FROM|JOIN|UPDATE|INTO) [`\"]?(" + strings.Join(tableNames, "|") + ")\\b[`\"]?(?:(?: AS)? [`\"]?(\\w+)[`\"]?)?")
-	// sqliteScan and postgresScan match full table scans in a plan.
+	// sqliteScan and postgresScan find full scans in a plan.
 	sqliteScan = regexp.MustCompile(`(?m)^SCAN (\w+)(.*)$`)
-	// Full index scans count on SQLite only: PostgreSQL uses the primary key for a page of a deployment with a tenth of
-	// the table, as in these tests, and reads a partial index of due rows completely.
+	// A scan along an index counts on SQLite only. PostgreSQL reads the primary key for a page of a deployment that has
+	// a tenth of a table, as the test's has, and all of a partial index of due rows.
 	postgresScan = regexp.MustCompile(`Seq Scan on (\w+)`)
-	// sqliteSort matches sorts of all rows in SQLite, not of rows with equal prefixes.
+	// sqliteSort finds full sorts, not sorts within equal prefixes.
 	sqliteSort = regexp.MustCompile(`USE TEMP B-TREE FOR ORDER BY`)
 )
 
-// requireGoodPlan rejects a plan with a full table scan, and a statement that does not name the deployment.
+// requireGoodPlan refuses a plan with a full scan, and a statement that does not name the deployment.
 func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement apitest.Statement) {
 	t.Helper()
 	if isFrame.MatchString(statement.Text) || strings.HasPrefix(statement.Text, "INSERT") && !strings.Contains(statement.Text, "SELECT") {
@@ -49,50 +49,50 @@ func requireGoodPlan(t *testing.T, s *apitest.Server, what string, statement api
 	}
 	for _, scan := range scans.FindAllStringSubmatch(plan, -1) {
 		if strings.Contains(plan, "CO-ROUTINE "+scan[1]+"\n") {
-			continue // already reported
+			continue // an earlier result
 		}
-		if table := tables[scan[1]]; table != "" && !mayScanTable(what, table) {
+		if table := tables[scan[1]]; table != "" && !mayScan(what, table) {
 			t.Errorf("%s: all of %s is read:\n%s\n%s", what, table, statement.Text, plan)
 		}
 	}
-	if !s.Store.Postgres() && sqliteSort.MatchString(plan) { // PostgreSQL sorts only few rows
+	if !s.Store.Postgres() && sqliteSort.MatchString(plan) { // PostgreSQL sorts when it expects few rows
 		for table := range maps.Values(tables) {
-			if !slices.Contains(smallTables, table) && !bounded(what, table) {
+			if !slices.Contains(byHand, table) && !bounded(what, table) {
 				t.Errorf("%s: %s is sorted:\n%s\n%s", what, table, statement.Text, plan)
 				break
 			}
 		}
 	}
 	_, condition, _ := strings.Cut(statement.Text, " WHERE ")
-	if !strings.Contains(condition, "deployment_id") && !readAgain.MatchString(statement.Text) && !ofServer(tables) && !bounded(what, "everybody's") {
+	if !strings.Contains(condition, "deployment_id") && !readAgain.MatchString(statement.Text) && !withoutTenantTables(tables) && !bounded(what, "everybody's") {
 		t.Errorf("%s: no deployment is named:\n%s", what, statement.Text)
 	}
 }
 
-// readAgain matches ent's read of a row that it has just changed, in the same transaction; the change named the
-// deployment. Queries qualify columns by table.
+// readAgain is how ent reads a row that it has just changed, in the same transaction. The change named the deployment.
+// Queries qualify each column with its table.
 var readAgain = regexp.MustCompile("FROM [`\"]\\w+[`\"] WHERE [`\"]id[`\"] = (?:\\?|\\$1)$")
 
-// smallTables are the tables with rows created one at a time by people or by an import of rules: sorting a tenant's
-// rows is cheap. All others grow with each scan, event or run.
-var smallTables = []string{
+// byHand are the tables that people or an import of rules fill: sorting a tenant's rows is cheap. All other
+// tables grow with every scan, event or run.
+var byHand = []string{
 	"ai_memories", "deployments", "identity_changes", "invitations", "memberships", "notification_rules", "notification_webhooks", "package_manager_configs",
 	"remediation_policies", "review_comment_contents", "rule_alias", "rule_documents", "rule_versions", "scm_apps", "scm_configs", "signing_keys",
 	"tags", "team_members", "teams", "tokens", "users", "workflow_versions", "workflows",
 }
 
-// accepted are permitted sorts and reads across deployments, with the reason.
+// accepted are permitted sorts and reads of more than one deployment, with the reason.
 var accepted = []struct{ rpc, table, why string }{
 	{"FindingIdentityService/ExplainMatch", "findings", "the findings of one identity, one a ref"},
-	{"MalwareFirewallService/CheckPackageInstalls", "advisories", "those of the packages that are asked about"},
-	{"MalwareFirewallService/CheckPackageInstalls", "advisory_packages", "those of the packages that are asked about"},
+	{"MalwareFirewallService/CheckPackageInstalls", "advisories", "the packages in the request"},
+	{"MalwareFirewallService/CheckPackageInstalls", "advisory_packages", "the packages in the request"},
 	{"MalwareFirewallService/ListAdvisories", "advisories", "the rows of one page, chosen by id before"},
 	{"MalwareFirewallReportsService/", "install_checks", "what is sorted are groups; what they count is a range of an index"},
-	{"NotificationsService/MarkNotificationsAsSeen", "notifications", "those of one request"},
+	{"NotificationsService/MarkNotificationsAsSeen", "notifications", "the rows of one request"},
 	{"ReportsService/", "findings", "the first report of a deployment reads all that it has, once, and keeps it"},
 	{"ReportsService/", "everybody's", "the highest id of all, from the primary key"},
-	{"TokenRequestsService/PickUpToken", "everybody's", "the key that it brings says whose the request is"},
-	{"WorkflowTasksService/ClaimWorkflowTask", "workflow_attempts", "those that wait for a worker: at most 200 of a run"},
+	{"TokenRequestsService/PickUpToken", "everybody's", "the key in the request identifies the deployment"},
+	{"WorkflowTasksService/ClaimWorkflowTask", "workflow_attempts", "tasks that wait for a worker: at most 200 of a run"},
 }
 
 func bounded(what, table string) bool {
@@ -101,9 +101,8 @@ func bounded(what, table string) bool {
 	})
 }
 
-// explain returns the plan of a statement. For statements that ask whether there is a row, or a second one, PostgreSQL
-// prefers a table scan if it expects many rows. For these it disables table scans, to see the plan for the case of no
-// rows.
+// explain returns the plan of a statement. For a statement that asks whether a row exists, PostgreSQL prefers a full
+// scan when it expects many matches. explain then disables sequential scans, to see the plan for no matches.
 func explain(t *testing.T, s *apitest.Server, statement apitest.Statement) string {
 	t.Helper()
 	reader, _ := s.Store.DB()
@@ -121,17 +120,17 @@ func explain(t *testing.T, s *apitest.Server, statement apitest.Statement) strin
 	return apitest.Explain(t, s.Store, tx, statement)
 }
 
-// firstFound matches statements that ask whether there is a row, or a second one.
+// firstFound matches statements that ask whether a row exists, or a second one.
 var firstFound = regexp.MustCompile(`LIMIT [12]$|EXISTS \(SELECT 1 FROM teams`)
 
-// mayScanTable reports whether a plan may scan a table, because it has few rows.
-func mayScanTable(what, table string) bool {
+// mayScan reports that a plan may scan a whole table, because it has few rows.
+func mayScan(what, table string) bool {
 	return slices.Contains([]string{"audit_heads", "deployments", "signing_keys", "workflows"}, table) || bounded(what, table)
 }
 
-// ofServer reports whether no table belongs to a tenant. Tables that credentials are looked up in do not count either:
-// the lookup finds the tenant.
-func ofServer(tables map[string]string) bool {
+// withoutTenantTables reports that none of the tables belongs to a tenant. Look-ups of credentials count too, because
+// their result names the tenant.
+func withoutTenantTables(tables map[string]string) bool {
 	for table := range maps.Values(tables) {
 		if !slices.Contains([]string{"deployments", "settings", "signing_keys", "users"}, table) {
 			return false

@@ -17,9 +17,9 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestPlans calls all unary RPCs: reads without filters and with each filter, lists of findings with each pair of
-// filters, and writes once. The tables are large enough for the plans of a large installation. No statement may scan a
-// table or sort rows that grow with each scan, and each must name the deployment.
+// TestPlans calls every RPC except streams: reads without and with each filter, the lists of findings with each pair of
+// filters, and writes once. Tables are large enough for the planner to choose as in a large installation. No statement
+// scans a whole table or sorts rows that grow with every scan, and each names the deployment.
 func TestPlans(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s, seen := apitest.StartRecorded(t, on)
@@ -38,7 +38,7 @@ func TestPlans(t *testing.T) {
 			if onlyReads(rpc) {
 				requests = ours.lists(t, rpc)
 			} else {
-				few := *ours // with many ids PostgreSQL would scan tables of this size
+				few := *ours // few enough that PostgreSQL looks each up in tables of this size
 				few.rows = 50
 				requests = map[string]*dynamicpb.Message{"what it takes": few.request(t, rpc)}
 			}
@@ -73,24 +73,24 @@ func TestPlans(t *testing.T) {
 	})
 }
 
-// reads matches RPCs that change nothing although their method may be POST.
+// reads matches the names of RPCs that change nothing, although their method may be POST.
 var reads = regexp.MustCompile(`/(Get|List|Search|Find|Count|Check|LookUp|DryRun)[A-Z]`)
 
-// onlyReads reports whether an RPC changes nothing.
+// onlyReads reports that an RPC changes nothing.
 func onlyReads(rpc operation) bool { return rpc.method == "GET" || reads.MatchString(rpc.name) }
 
-// sortsFew matches lists of findings by several values of a column. SQLite sorts the matches of an index if it expects
-// few. The rest of their plan is still checked.
+// sortsFew matches lists of findings by several values of a column. SQLite sorts the rows of an index when it knows
+// that they are few. Everything else in the plan is checked.
 var sortsFew = regexp.MustCompile("`findings`\\.`\\w+` IN \\(\\?, \\?")
 
 const inListOrder = " ORDER BY `findings`.`relevant_since` DESC, `findings`.`id` DESC "
 
-// parameters matches lists of statement parameters of any length.
+// parameters matches the parameters of a statement, however long a list is.
 var parameters = regexp.MustCompile(`(\?|\$\d+)(, (\?|\$\d+))*`)
 
 func shapeOf(text string) string { return parameters.ReplaceAllString(text, "?") }
 
-// fillFindings inserts findings with realistic values: rare values are rare.
+// fillFindings stores findings with a realistic distribution of values.
 func (f *filling) fillFindings(t *testing.T, rows int) {
 	t.Helper()
 	err := f.server.Store.Write(f.server.System(t), func(ctx context.Context, tx *ent.Tx) error {
@@ -120,8 +120,8 @@ SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) + i %% 60, CAST(? AS BIGINT) + i %% 
 	CASE i %% 50 WHEN 6 THEN 'open' END, CASE WHEN i %% 3 = 2 THEN CASE i %% 50 WHEN 7 THEN 'confirmed_valid' ELSE 'no_validator' END END,
 	CASE WHEN i %% 300 = 2 THEN TRUE END, 'src/app' || i || '.py', 1, 1000000 + i, 1, 1, ? FROM n`
 
-// lists returns the requests of an RPC: without filters, with each filter, and for lists of findings with each pair of
-// filters.
+// lists are the requests of an RPC by name: without filters, with each filter, and for lists of findings with each pair
+// of filters.
 func (f *filling) lists(t *testing.T, rpc operation) map[string]*dynamicpb.Message {
 	t.Helper()
 	bare := f.request(t, rpc)
@@ -165,7 +165,7 @@ func inPath(rpc operation, d protoreflect.FieldDescriptor) bool {
 	return d.Name() == "deployment_id" || d.Name() == "deployment_slug" || strings.Contains(rpc.path, "{"+string(d.Name())+"}")
 }
 
-// filters returns functions that set each optional field of a request, including fields in filter messages.
+// filters fill one optional field of a request each, including the fields of filter messages.
 func (f *filling) filters(rpc operation, bare *dynamicpb.Message) map[string]func(*dynamicpb.Message) {
 	list := map[string]func(*dynamicpb.Message){}
 	fields := bare.Descriptor().Fields()

@@ -29,7 +29,7 @@ import (
 	"github.com/palisade/palisade/services/notifications/outbox"
 )
 
-// each repeats text with # replaced by each number.
+// each repeats text for each number, in place of #.
 func (f *flows) each(text, separator string) string {
 	items := make([]string, f.rows)
 	for i := range items {
@@ -45,8 +45,8 @@ func sarif(rule, file string, line int, snippet string) []byte {
 		rule, file, line, snippet)
 }
 
-// identities merges two findings with many refs, splits one from its refs, and splits one from the last of many merges.
-// Each change is undone.
+// identities merges two findings that are on many branches, splits one from its branches, and splits one from the last
+// of many merges. Each change is undone.
 func (f *flows) identities(t *testing.T) {
 	for i := range f.rows {
 		ref := fmt.Sprintf("refs/heads/b%d", i)
@@ -81,7 +81,7 @@ func (f *flows) identities(t *testing.T) {
 	change(findingsv1.FindingIdentityService_SplitFinding_FullMethodName, "of a join", joined, "split", "{}")
 }
 
-// scanner performs a scan with many findings, rules, dependencies and lockfiles, and a scan that fails.
+// scanner runs a scan with many findings of many rules and dependencies in many lockfiles, and one that fails.
 func (f *flows) scanner(t *testing.T) {
 	begin := func() int64 {
 		body, err := os.ReadFile("scans/testdata/scanner/create_1.97.json")
@@ -102,7 +102,7 @@ func (f *flows) scanner(t *testing.T) {
 		Errors []any
 	}
 	f.spend(t, scansv1.ScannerProtocolService_UploadScanResults_FullMethodName, "", http.MethodPost, base+"results", results, &received)
-	// The call itself stores what follows the results.
+	// The call itself stores everything after the results.
 	apitest.Eventually(t, "the results are stored", func() bool {
 		return f.server.Store.Reader.Scan.Query().Where(scan.ID(id), scan.ResultsState("stored")).ExistX(f.inside(t))
 	})
@@ -132,7 +132,7 @@ func (f *flows) rules(t *testing.T) {
 	f.spend(t, rulesv1.ScannerRulesService_GetRuleSnippet_FullMethodName, "", http.MethodGet, fmt.Sprintf("/s/%d", id), "", nil)
 }
 
-// policies applies many policies, changes and reorders all of them, and leaves one.
+// policies applies many policies, changes and reorders all, and deletes all except one.
 func (f *flows) policies(t *testing.T) {
 	target := fmt.Sprintf("/api/policies/v2/deployments/%d/remediation-policies", f.tenant.DeploymentID)
 	policy := func(name, more string) string {
@@ -152,7 +152,7 @@ func (f *flows) policies(t *testing.T) {
 	}
 }
 
-// deliveries replays a rule's deliveries about many findings.
+// deliveries resends deliveries of a rule about many findings.
 func (f *flows) deliveries(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(receiver.Close)

@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// branching has many concurrent tasks, which this test performs.
+// branching has many parallel tasks, which this test completes.
 const branching = `
 name: branching
 targetType: deployment
@@ -24,7 +24,7 @@ steps:
   - {name: end, with: {output: "${{ steps.all.output }}"}}
 `
 
-// finds stores the issues in its input, and ends when this test completes its last task.
+// finds stores the issues of its input, and ends when this test completes its last task.
 const finds = `
 name: finding
 targetType: deployment
@@ -35,27 +35,27 @@ steps:
   - {name: end, uses: external, with: {payload: 1}}
 `
 
-// claim is a task that this test performs.
+// claim is a task that this test has claimed.
 type claim struct {
 	flows  *flows
 	TaskID string
 	Token  string `json:"claimToken"`
 }
 
-// target and body build a request about the task.
+// target and body belong to a request about the task.
 func (c claim) target(verb string) string { return c.flows.jobs("tasks/" + c.TaskID + "/" + verb) }
 
 func (c claim) body(more string) string { return `{"claimToken":"` + c.Token + `"` + more + `}` }
 
 const succeeded = `,"result":"WORKFLOW_TASK_RESULT_SUCCEEDED","output":1`
 
-// spendComplete completes the task and records the cost.
+// spendComplete completes the task and measures the cost.
 func (c claim) spendComplete(t *testing.T, what string) {
 	t.Helper()
 	c.flows.spend(t, workflowsv1.WorkflowTasksService_CompleteWorkflowTask_FullMethodName, what, http.MethodPost, c.target("complete"), c.body(succeeded), nil)
 }
 
-// job is an answer about a run.
+// job is a response about a run.
 type job struct {
 	Summary struct {
 		JobID  string `json:"jobId"`
@@ -76,7 +76,7 @@ func (f *flows) publish(t *testing.T, definition string) {
 	f.do(t, http.MethodPut, f.jobs("registry"), string(body), nil)
 }
 
-// claims claims tasks as soon as they are available.
+// claims claims tasks as soon as they exist.
 func (f *flows) claims(t *testing.T, number int64) (list []claim) {
 	t.Helper()
 	apitest.Eventually(t, "the tasks are claimed", func() bool {
@@ -91,7 +91,7 @@ func (f *flows) claims(t *testing.T, number int64) (list []claim) {
 	return list
 }
 
-// branches performs a run with many branches, records the cost of the first and the last branch, and retries the run.
+// branches runs a workflow with many branches, measures the first and the last, and restarts it.
 func (f *flows) branches(t *testing.T) {
 	f.publish(t, strings.Replace(branching, "ITEMS", f.each("#", ", "), 1))
 	var run job
@@ -121,8 +121,7 @@ func (f *flows) branches(t *testing.T) {
 		f.jobs("jobs/id/"+run.Summary.JobID+"/cancel"), "{}", nil)
 }
 
-// issues performs runs that find many issues, runs that no longer find them, and runs that are canceled after finding
-// them.
+// issues runs workflows that find many issues, that no longer find them, and that are cancelled after finding them.
 func (f *flows) issues(t *testing.T) {
 	f.publish(t, finds)
 	found := f.each(`{"title":"SQL injection #","class":"sqli","file":"app/db.py","startLine":1#,"evidence":"q(a#)","severity":"high"}`, ",")
@@ -136,7 +135,7 @@ func (f *flows) issues(t *testing.T) {
 	_, task = begin("")
 	task.spendComplete(t, "issues are gone")
 	if n := f.server.Store.Reader.AgenticIssue.Query().Where(agenticissue.DetectionState("not_detected")).CountX(f.inside(t)); n != int(f.rows) {
-		t.Errorf("%d issues are gone, want %d", n, f.rows)
+		t.Errorf("%d issues are no longer found, want %d", n, f.rows)
 	}
 	id, _ := begin(found)
 	f.spend(t, workflowsv1.WorkflowRunsService_CancelWorkflowJob_FullMethodName, "with issues", http.MethodPost,

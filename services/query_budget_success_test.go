@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// refusedOnly are RPCs that need a code host or a model to succeed: their cost on success is not measured here.
+// refusedOnly are RPCs that need a code host or a model to succeed. The cost of a success is not measured here.
 var refusedOnly = map[string]bool{
 	"AiTasksService/CreateCombinedTask":                         true,
 	"IncomingWebhooksService/ReceiveWebhook":                    true,
@@ -28,28 +28,29 @@ var refusedOnly = map[string]bool{
 	"ScmSubscriptionsService/ScmWebhookSubscriptionUnsubscribe": true,
 }
 
-// budgetsOfSuccess are the costs of RPCs that fail in TestQueryBudgets, because the generated rows are not enough for
-// them to succeed.
+// budgetsOfSuccess are the budgets of RPCs that only fail in TestQueryBudgets, because they need more than rows to
+// succeed.
 var budgetsOfSuccess = map[string]budget{
-	// Both findings and the rest of their identities, before and after the project is locked.
+	// Both findings and the rest of their identities, before and after locking the project.
 	"/palisade.findings.v1.FindingIdentityService/MergeFindings": {reads: 9, writes: 5},
 	"/palisade.findings.v1.FindingIdentityService/SplitFinding":  {reads: 8, writes: 6},
-	// Compares all later events of both findings, and merges or splits them.
+	// Compares all changes of both findings since, and merges or splits them.
 	"/palisade.findings.v1.FindingIdentityService/UndoIdentityChange":  {reads: 16, writes: 5},
 	"/palisade.notifications.v1.DeliveriesService/ReplayDelivery":      {reads: 4, writes: 5},
 	"/palisade.policies.v1.PoliciesV2Service/ApplyRemediationPolicies": {reads: 5, writes: 4},
 	"/palisade.rules.v1.ScannerRulesService/GetRuleSnippet":            {reads: 3},
-	// The first call after the results replaces the project's dependencies: one write for all new or changed ones.
+	// The first call after the results replaces the dependencies of the project: one write for all new and changed
+	// ones.
 	"/palisade.scans.v1.ScannerProtocolService/CompleteScan":    {reads: 11, writes: 5},
 	"/palisade.scans.v1.ScannerProtocolService/ReportScanError": {reads: 5, writes: 3},
-	// Results are stored in batches of a megabyte: fifty are one batch.
+	// Results are stored in parts of a megabyte, so fifty are one part.
 	"/palisade.scans.v1.ScannerProtocolService/UploadScanResults": {reads: 6, writes: 6},
-	// Ends waiting and running attempts and tasks, with one write for all of each kind.
+	// Ends waiting and running attempts and tasks with one write each.
 	"/palisade.workflows.v1.WorkflowRunsService/CancelWorkflowJob":  {reads: 8, writes: 9},
 	"/palisade.workflows.v1.WorkflowRunsService/RetryWorkflowJob":   {reads: 6, writes: 7},
 	"/palisade.workflows.v1.WorkflowRunsService/TriggerWorkflowJob": {reads: 5, writes: 7},
-	// Reads run, task and attempt before and after the run is locked. Then it starts the following tasks or, at the
-	// highest cost, ends the run and marks issues that it did not find.
+	// Reads run, task and attempt before and after locking the run, and starts the next tasks or, which costs most,
+	// ends the run and reports what it no longer found.
 	"/palisade.workflows.v1.WorkflowTasksService/CompleteWorkflowTask":  {reads: 18, writes: 13},
 	"/palisade.workflows.v1.WorkflowTasksService/HeartbeatWorkflowTask": {reads: 4, writes: 1},
 	"/palisade.workflows.v1.WorkflowTasksService/PutWorkflowArtifact":   {reads: 5, writes: 2},
@@ -57,19 +58,19 @@ var budgetsOfSuccess = map[string]budget{
 
 // cost is the cost of one call.
 type cost struct {
-	rpc, what string // distinguishes calls of one RPC
+	rpc, what string // distinguishes several calls of one RPC
 	budget
 }
 
-// flows performs the sequences of calls with which RPCs succeed, in a deployment with filled tables.
+// flows creates the preconditions of successful calls, in a deployment with a number of rows of everything.
 type flows struct {
 	*filling
 	seen  *apitest.Statements
 	costs []cost
 }
 
-// TestQueryBudgetsOfSuccess runs the same flows with two and with fifty objects: findings and refs, rules, tasks of a
-// run, policies. Both must take the same number of statements, within the budget.
+// TestQueryBudgetsOfSuccess measures calls with two items and with fifty: findings and their branches, rules, tasks of
+// a run, policies. Both must take the same number of statements, within the budget.
 func TestQueryBudgetsOfSuccess(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s, seen := apitest.StartRecorded(t, func(c *config.Config) {
@@ -112,12 +113,12 @@ func newFlows(t *testing.T, s *apitest.Server, seen *apitest.Statements, slug st
 	return f
 }
 
-// inside is a context for reading the deployment's data.
+// inside is a context for reading the deployment.
 func (f *flows) inside(t *testing.T) context.Context {
 	return tenant.NewContext(t.Context(), f.tenant.DeploymentID)
 }
 
-// do sends an HTTP request, requires success, and decodes the answer.
+// do sends a request over HTTP, requires success, and decodes the response.
 func (f *flows) do(t *testing.T, method, target, body string, answer any, header ...string) {
 	t.Helper()
 	got := f.server.Do(t, f.tenant.Token, method, target, body, append(header, "Content-Type", "application/json")...)
@@ -132,7 +133,7 @@ func (f *flows) do(t *testing.T, method, target, body string, answer any, header
 	}
 }
 
-// spend is do that also records the cost of the call.
+// spend is do that also measures the cost.
 func (f *flows) spend(t *testing.T, rpc, what, method, target, body string, answer any, header ...string) {
 	t.Helper()
 	f.seen.Take("")
@@ -140,7 +141,7 @@ func (f *flows) spend(t *testing.T, rpc, what, method, target, body string, answ
 	f.costs = append(f.costs, cost{rpc, what, countOf(f.seen.Take(rpc))})
 }
 
-// TestBudgetsAreOfRPCs: each budget belongs to an existing RPC, and RPCs that only fail here are listed.
+// TestBudgetsAreOfRPCs: every budget belongs to an RPC, and RPCs that only fail are listed.
 func TestBudgetsAreOfRPCs(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}

@@ -17,25 +17,25 @@ import (
 // isRead matches statements that read without locks.
 var isRead = regexp.MustCompile(`(?i)^\s*(SELECT|WITH\b.*\bSELECT)\b`)
 
-// isList matches RPCs with paged answers.
+// isList matches RPCs with paged responses.
 var isList = regexp.MustCompile(`/(List|Search)[A-Z]`)
 
-// short are lists with few rows for any amount of data: of one user's deployments, of the server's own data, or of the
-// content of one row.
+// short are lists that stay short: the deployments of one user, what the server itself knows, or the content of one
+// row.
 var short = []string{
 	"ListAvailableFeatureRollouts", "ListDeploymentSsoProviders", "ListDeployments", "ListDeploymentsV1", "ListScmWebhookSubscription",
 	"ListSuggestedMemories", "ListUserJoinableOrgs", "ListUserOrgs",
 }
 
-// uneven are RPCs within their budget that do not always cost the same: reports cache what they have read and then read
-// only new data, and an upload stores its results in batches of some dozen.
+// uneven are RPCs that stay within their budget but vary: reports cache what they have read, and an upload stores its
+// results by the dozen.
 var uneven = regexp.MustCompile(`\.ReportsService/|/UploadReport$`)
 
 // isFrame matches statements that begin and end transactions and savepoints.
 var isFrame = regexp.MustCompile(`(?i)^\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b`)
 
-// TestQueryBudgets calls each RPC in a deployment with two rows in each table and in one with fifty. Both must take the
-// same number of statements, within the budget, so none is sent per row.
+// TestQueryBudgets calls every RPC in a deployment with two rows in each table and in one with fifty. Both must take
+// the same number of statements, within the budget: none is sent for each row.
 func TestQueryBudgets(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s, seen := apitest.StartRecorded(t, on)
@@ -64,12 +64,12 @@ func TestQueryBudgets(t *testing.T) {
 	})
 }
 
-// inOrder sorts reads before changes, and deletions last.
+// inOrder sorts reads before changes and deletions last.
 func inOrder(list []operation) []operation {
 	rank := func(rpc operation) int {
 		switch {
 		case regexp.MustCompile(`/(DeleteProject|DeleteScmApp)$`).MatchString(rpc.name):
-			return 3 // objects that others belong to
+			return 3 // others depend on it
 		case regexp.MustCompile(`/(Delete|Remove)`).MatchString(rpc.name):
 			return 2
 		case onlyReads(rpc):

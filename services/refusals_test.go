@@ -22,7 +22,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// A caller without a valid credential is refused before the body is read, over HTTP and gRPC.
+// A request without a valid credential is refused before its body arrives, over both transports.
 func TestNoBodyIsReadWithoutACredential(t *testing.T) {
 	t.Parallel()
 	s := apitest.Start(t, nil)
@@ -33,7 +33,7 @@ func TestNoBodyIsReadWithoutACredential(t *testing.T) {
 		}
 	}
 	for _, token := range []string{"", "sgp_unknown"} {
-		ctx, cancel := context.WithTimeout(s.Context(t, token), time.Minute) // if the server waited for the request, the test would not end
+		ctx, cancel := context.WithTimeout(s.Context(t, token), time.Minute) // if the server waited for the request, the test would hang
 		defer cancel()
 		stream, err := s.Conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, findingsv1.TriageService_BulkTriage_FullMethodName)
 		if err != nil {
@@ -45,7 +45,7 @@ func TestNoBodyIsReadWithoutACredential(t *testing.T) {
 	}
 }
 
-// begin sends the head of an HTTP/1 request and one byte of its body, and returns the response.
+// begin sends the header of a request over HTTP/1 and one byte of its body, and returns the response.
 func begin(t *testing.T, s *apitest.Server, method, path, token string, size int) *http.Response {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Addresses.HTTP)
@@ -65,8 +65,8 @@ func begin(t *testing.T, s *apitest.Server, method, path, token string, size int
 	return response
 }
 
-// Unauthenticated callers may send only small bodies, where they may send any.
-func TestUnauthenticatedBodiesAreSmall(t *testing.T) {
+// Unauthenticated callers may send small bodies only, where they may send any.
+func TestUnauthenticatedCallersSendSmallBodies(t *testing.T) {
 	t.Parallel()
 	s := apitest.Start(t, nil)
 	if response := begin(t, s, http.MethodPost, "/api/agent/tokens/requests", "", 65<<10); response.StatusCode != http.StatusRequestEntityTooLarge || !response.Close {
@@ -77,10 +77,10 @@ func TestUnauthenticatedBodiesAreSmall(t *testing.T) {
 	}
 }
 
-// A caller above the rate limit is refused before the body is read.
+// A caller over its rate limit is refused before its body arrives.
 func TestNoBodyIsReadBeyondTheLimit(t *testing.T) {
 	t.Parallel()
-	s := apitest.Start(t, func(c *config.Config) { c.RateLimit, c.RequestTimeout = 0.0001, time.Hour }) // if the server waited for the body, the test would not end
+	s := apitest.Start(t, func(c *config.Config) { c.RateLimit, c.RequestTimeout = 0.0001, time.Hour }) // if the server waited for the body, the test would hang
 	token := s.AddToken(t, s.Tenant, access.TokenSpec{})
 	s.Do(t, token, http.MethodGet, "/api/v1/deployments/acme/projects", "")
 	if response := begin(t, s, http.MethodPost, "/api/v1/deployments/acme/triage", token, 1<<20); response.StatusCode != http.StatusTooManyRequests || !response.Close {
@@ -88,7 +88,7 @@ func TestNoBodyIsReadBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// A slow body counts against the limit.
+// A slow body counts.
 func TestSlowBodiesAreCounted(t *testing.T) {
 	t.Parallel()
 	s := apitest.Start(t, func(c *config.Config) { c.RateLimit, c.RequestTimeout = 0.0001, 2*time.Second })
@@ -99,9 +99,9 @@ func TestSlowBodiesAreCounted(t *testing.T) {
 	}
 }
 
-// Refusals count like other calls: by address without a valid credential, and by credential otherwise.
+// Refusals count like other calls: by address without a valid credential, otherwise for the credential.
 func TestRefusalsAreCounted(t *testing.T) {
-	// So slow that the bucket does not refill during the test.
+	// So slow that no token returns while the test runs.
 	s := apitest.Start(t, func(c *config.Config) { c.RateLimit = 0.0001 })
 	admin := func() string { return s.AddToken(t, s.Tenant, access.TokenSpec{}) }
 	refused := func(name, token, slug, body string, first int) {
@@ -115,7 +115,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 		}
 	}
 	refused("no credential", "", "acme", "{}", http.StatusUnauthorized)
-	// It is the same address, and the answer does not reveal whether the token exists.
+	// It is the same address, and the response does not reveal whether the token exists.
 	if answer := s.Do(t, "sgp_unknown", http.MethodGet, "/api/v1/deployments", ""); answer.Status != http.StatusTooManyRequests {
 		t.Errorf("a bad token: %d %s, want 429", answer.Status, answer.Body)
 	}
@@ -124,7 +124,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 	refused("no JSON", admin(), "acme", "{", http.StatusBadRequest)
 	refused("no JSON, another's deployment", admin(), "globex", "{", http.StatusNotFound)
 	refused("broken rule", admin(), "acme", `{"tags":["`+strings.Repeat("x", 10_000)+`"]}`, http.StatusBadRequest)
-	// A valid token from the same address is not affected.
+	// None of this affects a valid token at the same address.
 	if answer := s.Do(t, admin(), http.MethodGet, "/api/v1/deployments/acme/projects", ""); answer.Status != http.StatusOK {
 		t.Errorf("a good token: %d %s", answer.Status, answer.Body)
 	}

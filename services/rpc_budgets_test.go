@@ -2,14 +2,14 @@ package services_test
 
 import "google.golang.org/grpc/codes"
 
-// budget is the maximum cost of one call of an RPC, for any arguments and number of rows.
+// budget is the maximum cost of one call of an RPC, whatever its arguments and the number of rows.
 type budget struct {
-	reads, writes int        // statements, without the ones that begin and end transactions
+	reads, writes int        // statements, without the begin and end of transactions
 	code          codes.Code // result of the test's call, which has rows but no code host and no model
 }
 
-// budgets are the budgets of all RPCs on either database. One or two of the reads are for the credential and the
-// deployment, and two of each three writes are for the audit entry. Each budget above eight has a reason.
+// budgets are the budgets of all RPCs, on either database. One or two reads look up the credential and the deployment,
+// and two of each three writes are the audit entry. Numbers above eight need a comment.
 var budgets = map[string]budget{
 	"/palisade.ai.v1.AiFixJobsService/CreateFixJob":                    {7, 2, codes.OK},
 	"/palisade.ai.v1.AiTasksService/CreateCombinedTask":                {3, 2, codes.FailedPrecondition},
@@ -18,9 +18,9 @@ var budgets = map[string]budget{
 	"/palisade.ai.v1.AutotriageFeedbackService/PostAutotriageFeedback": {6, 3, codes.OK},
 	"/palisade.ai.v1.MemoriesService/CreateMemory":                     {7, 3, codes.OK},
 	"/palisade.ai.v1.MemoriesService/CreateMemoryFromTriage":           {8, 3, codes.OK},
-	// Looks up the objects in the memory's scope.
+	// Looks up the limits of the memory.
 	"/palisade.ai.v1.MemoriesService/DeleteMemory": {9, 3, codes.OK},
-	// One per kind and status of findings, each a range of an index.
+	// One for each kind and status of findings, each a range of an index.
 	"/palisade.ai.v1.MemoriesService/FindRelevantIssues":    {11, 0, codes.OK},
 	"/palisade.ai.v1.MemoriesService/GetMemoriesByIds":      {6, 0, codes.OK},
 	"/palisade.ai.v1.MemoriesService/GetMemoriesStats":      {4, 0, codes.OK},
@@ -28,10 +28,10 @@ var budgets = map[string]budget{
 	"/palisade.ai.v1.MemoriesService/ListSuggestedMemories": {2, 0, codes.OK},
 	// Looks up each name in a memory's scope.
 	"/palisade.ai.v1.MemoriesService/UpdateMemory": {13, 3, codes.OK},
-	// Each task is done if some row exists in its table.
+	// Each of its tasks is done when a row exists, in different tables.
 	"/palisade.deployments.v1.ChecklistService/GetChecklistStatus": {12, 0, codes.OK},
 	"/palisade.deployments.v1.ChecklistService/InviteMembers":      {6, 4, codes.OK},
-	// Its answer is the one of GetChecklistStatus.
+	// The response is the same as of GetChecklistStatus.
 	"/palisade.deployments.v1.ChecklistService/PatchChecklist":                           {14, 3, codes.OK},
 	"/palisade.deployments.v1.DeploymentProductsService/GetDeploymentAdminProductConfig": {1, 0, codes.OK},
 	"/palisade.deployments.v1.DeploymentProductsService/GetDeploymentProductConfig":      {2, 0, codes.OK},
@@ -69,23 +69,23 @@ var budgets = map[string]budget{
 	"/palisade.findings.v1.FindingIdentityService/MergeFindings":       {8, 2, codes.InvalidArgument},
 	// Siblings, events and matches of one finding, locked and read.
 	"/palisade.findings.v1.FindingIdentityService/SplitFinding": {9, 2, codes.FailedPrecondition},
-	// Compares all later events of both findings.
+	// Compares all changes of both findings since.
 	"/palisade.findings.v1.FindingIdentityService/UndoIdentityChange": {12, 2, codes.FailedPrecondition},
-	// On PostgreSQL, a page that differs from the recorded one publishes its end to other nodes.
+	// On PostgreSQL a changed page stores its cursor for other nodes.
 	"/palisade.findings.v1.FindingsService/ListFindings": {6, 2, codes.OK},
 	"/palisade.findings.v1.SecretsService/ListSecrets":   {4, 0, codes.OK},
 	"/palisade.findings.v1.TriageService/BulkTriage":     {7, 4, codes.OK},
 	"/palisade.identity.v1.TeamsService/CheckRbacStatus": {2, 0, codes.OK},
-	// Parent levels, members and projects of one team, read before and after.
+	// Ancestors, members and projects of one team, read before and after.
 	"/palisade.identity.v1.TeamsService/CreateDeploymentTeam": {13, 3, codes.OK},
-	// Parent levels, members and projects of one team.
+	// Ancestors, members and projects of one team.
 	"/palisade.identity.v1.TeamsService/DeleteDeploymentTeam": {10, 5, codes.OK},
 	"/palisade.identity.v1.TeamsService/GetDeploymentTeam":    {6, 0, codes.OK},
 	"/palisade.identity.v1.TeamsService/ListDeploymentTeams":  {6, 0, codes.OK},
 	"/palisade.identity.v1.TeamsService/ListTeamChildTeams":   {3, 0, codes.OK},
 	"/palisade.identity.v1.TeamsService/ListTeamRepos":        {3, 0, codes.OK},
 	"/palisade.identity.v1.TeamsService/ListTeamUsers":        {3, 0, codes.OK},
-	// Parent levels, members and projects of one team, read before and after.
+	// Ancestors, members and projects of one team, read before and after.
 	"/palisade.identity.v1.TeamsService/UpdateDeploymentTeam":                          {17, 3, codes.OK},
 	"/palisade.identity.v1.TokenRequestsService/ConfirmTokenRequest":                   {5, 4, codes.OK},
 	"/palisade.identity.v1.TokenRequestsService/PickUpToken":                           {3, 1, codes.OK},
@@ -127,7 +127,7 @@ var budgets = map[string]budget{
 	"/palisade.policies.v1.PoliciesV2Service/GetVocab":                  {1, 0, codes.OK},
 	// Tags, links and the project, read before and after for the audit trail.
 	"/palisade.projects.v1.ProjectsService/AddProjectTags": {9, 4, codes.OK},
-	// One deletion for each table with project data.
+	// One deletion for each table that refers to projects.
 	"/palisade.projects.v1.ProjectsService/DeleteProject":            {6, 18, codes.OK},
 	"/palisade.projects.v1.ProjectsService/DeleteProjectTags":        {8, 3, codes.OK},
 	"/palisade.projects.v1.ProjectsService/GetProject":               {4, 0, codes.OK},
@@ -166,7 +166,7 @@ var budgets = map[string]budget{
 	"/palisade.rules.v1.ScannerRulesService/GetRulePack":                                                                  {2, 0, codes.OK},
 	"/palisade.rules.v1.ScannerRulesService/GetRuleSnippet":                                                               {1, 0, codes.NotFound},
 	"/palisade.rules.v1.ScannerRulesService/PublishRule":                                                                  {8, 4, codes.OK},
-	// The whole ingest; one insert takes some dozen results.
+	// The whole ingest; one statement stores some dozen results.
 	"/palisade.scans.v1.ReportUploadsService/UploadReport":                                  {22, 18, codes.OK},
 	"/palisade.scans.v1.ScannerProtocolService/CompleteScan":                                {1, 0, codes.NotFound},
 	"/palisade.scans.v1.ScannerProtocolService/CreateScan":                                  {5, 0, codes.OK},
@@ -221,7 +221,7 @@ var budgets = map[string]budget{
 	"/palisade.workflows.v1.AgenticIssuesService/SearchIssues":                                         {3, 0, codes.OK},
 	"/palisade.workflows.v1.AgenticIssuesService/TriageIssue":                                          {5, 4, codes.OK},
 	"/palisade.workflows.v1.WorkflowCatalogService/DeleteWorkflowType":                                 {5, 4, codes.OK},
-	// The first call of a deployment stores the workflows that ship with Palisade.
+	// The first call of a deployment stores the shipped workflows.
 	"/palisade.workflows.v1.WorkflowCatalogService/GetWorkflowType":                    {21, 10, codes.OK},
 	"/palisade.workflows.v1.WorkflowCatalogService/LintWorkflowType":                   {1, 0, codes.OK},
 	"/palisade.workflows.v1.WorkflowCatalogService/ListWorkflowTypes":                  {3, 0, codes.OK},

@@ -19,10 +19,10 @@ import (
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 )
 
-// rpcRequests has the request fields that cannot be derived from their names, in JSON. $1 and $2 are the ids of the
-// first rows, $ids are the ids of all rows, $each(…) repeats its text for each row with # as the id, $slug and
-// $deployment are the deployment, $uuid is the deployment's UUID, and $report is a report with one result per row. A
-// text that begins with = is the whole request.
+// rpcRequests are the values in requests that field names do not reveal, in JSON: $1 and $2 are the ids of the first
+// rows, $ids are the ids of all rows, $each(…) repeats its text for each row with # for the id, $slug and $deployment
+// are the deployment, $uuid is the deployment's own, and $report is a report with a result for each row. A text that
+// begins with = is the whole request.
 var rpcRequests = map[string]string{
 	"/palisade.ai.v1.AutotriageFeedbackService/PostAutotriageFeedback":                 `{"feedback":{"autotriageId":"$1","rating":"RATING_GOOD"}}`,
 	"/palisade.ai.v1.MemoriesService/CreateMemory":                                     `{"memory":{"content":"text","context":["TRIAGE"]}}`,
@@ -109,7 +109,7 @@ var rpcRequests = map[string]string{
 	"/palisade.workflows.v1.WorkflowTasksService/PutWorkflowArtifact":               `{"claimToken":"x","name":"a.json"}`,
 }
 
-// request builds an RPC's request about the first row of each table, or about all rows if it takes a list of ids.
+// request builds a request of an RPC about the first row of each table, or about all rows where it takes a list of ids.
 func (f *filling) request(t *testing.T, rpc operation) *dynamicpb.Message {
 	t.Helper()
 	message := dynamicpb.NewMessage(rpc.descriptor.Input())
@@ -152,7 +152,7 @@ func (f *filling) merge(t *testing.T, message *dynamicpb.Message, text string) {
 	})
 }
 
-// report is a report with one result per row, as JSON bytes.
+// report is a report with one result per row, encoded as bytes in JSON.
 func (f *filling) report() string {
 	results := make([]string, f.rows)
 	for i := range results {
@@ -166,13 +166,13 @@ func (f *filling) report() string {
 // eachRow matches text that is repeated for each row.
 var eachRow = regexp.MustCompile(`(?s)\$each\((.*)\)`)
 
-// isID reports whether a field names rows or the deployment.
+// isID reports that a field refers to rows or to the deployment.
 func isID(d protoreflect.FieldDescriptor) bool {
 	name := string(d.Name())
 	return strings.HasSuffix(name, "_id") || name == "id" || d.IsList() && (strings.HasSuffix(name, "_ids") || name == "ids") || name == "deployment_slug"
 }
 
-// set sets a field to a selective value.
+// set gives a field a value that selects something.
 func (f *filling) set(message protoreflect.Message, d protoreflect.FieldDescriptor) {
 	switch {
 	case d.IsMap():
@@ -183,15 +183,15 @@ func (f *filling) set(message protoreflect.Message, d protoreflect.FieldDescript
 			rows = f.rows
 		}
 		for i := range rows {
-			list.Append(f.value1(list.NewElement, d, i))
+			list.Append(f.elementValue(list.NewElement, d, i))
 		}
 	default:
-		message.Set(d, f.value1(func() protoreflect.Value { return message.NewField(d) }, d, 0))
+		message.Set(d, f.elementValue(func() protoreflect.Value { return message.NewField(d) }, d, 0))
 	}
 }
 
-// value1 is a value for row i of a field, or of an item of a list field.
-func (f *filling) value1(empty func() protoreflect.Value, d protoreflect.FieldDescriptor, i int64) protoreflect.Value {
+// elementValue is a value of a field, or of one item, for row i.
+func (f *filling) elementValue(empty func() protoreflect.Value, d protoreflect.FieldDescriptor, i int64) protoreflect.Value {
 	row := f.base + 1 + i
 	switch d.Kind() {
 	case protoreflect.Int64Kind, protoreflect.Uint64Kind:
@@ -221,7 +221,7 @@ func (f *filling) value1(empty func() protoreflect.Value, d protoreflect.FieldDe
 	return empty()
 }
 
-// text is a string value for row i.
+// text is a value of a text field for row i.
 func (f *filling) text(d protoreflect.FieldDescriptor, i int64) string {
 	rules := rulesOf(d).GetString()
 	if items := rulesOf(d).GetRepeated().GetItems(); items != nil {
@@ -246,7 +246,7 @@ func rulesOf(d protoreflect.FieldDescriptor) *validate.FieldRules {
 }
 
 // call sends a request as an administrator, with a kind of credential that the RPC accepts. rows is the length of the
-// longest list in the answer.
+// longest list in the response.
 func (f *filling) call(t *testing.T, rpc operation, request proto.Message) (answer *status.Status, rows int) {
 	t.Helper()
 	credential := f.admin
@@ -262,7 +262,7 @@ func (f *filling) call(t *testing.T, rpc operation, request proto.Message) (answ
 	return status.Convert(err), longest(response)
 }
 
-// longest is the length of the longest list of messages in a message, recursively.
+// longest is the length of the longest list of messages in a message, including inner messages.
 func longest(m protoreflect.Message) (rows int) {
 	m.Range(func(d protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {

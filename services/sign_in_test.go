@@ -24,7 +24,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// idProvider is a local OpenID Connect issuer. It returns its URL and a function that issues ID tokens.
+// idProvider is an OpenID Connect issuer on this machine. It returns its URL and a function that issues ID tokens.
 func idProvider(t *testing.T) (issuer string, idToken func(claims map[string]any) string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -54,8 +54,7 @@ func idProvider(t *testing.T) (issuer string, idToken func(claims map[string]any
 	}
 }
 
-// A user of the identity provider can sign in only as the settings allow, over HTTP and gRPC, and cannot take over
-// another user.
+// Users of an identity provider are admitted only as configured, over both transports, and cannot take over accounts.
 func TestSignIn(t *testing.T) {
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		issuer, idToken := idProvider(t)
@@ -67,7 +66,7 @@ func TestSignIn(t *testing.T) {
 		alice := idToken(map[string]any{"sub": "alice-1", "email": "Alice@acme.test"})
 		body := s.Body(t, alice, http.MethodGet, list, "", http.StatusForbidden)
 		if !strings.Contains(body, "ask an administrator to invite alice@acme.test") {
-			t.Errorf("a stranger reads %s", body)
+			t.Errorf("an unknown user reads %s", body)
 		}
 		_, err := deploymentsv1.NewDeploymentServiceClient(s.Conn).GetDeployment(s.Context(t, alice), &deploymentsv1.GetDeploymentRequest{DeploymentId: s.DeploymentID})
 		if status.Code(err) != codes.PermissionDenied {
@@ -97,7 +96,7 @@ func TestSignIn(t *testing.T) {
 	})
 }
 
-// The settings of the two other sign-in methods take effect.
+// The settings of the two other admission policies reach the sign-in.
 func TestSignInByClaimAndDomain(t *testing.T) {
 	issuer, idToken := idProvider(t)
 	for name, c := range map[string]struct {
@@ -118,7 +117,7 @@ func TestSignInByClaimAndDomain(t *testing.T) {
 				c.adjust(cfg)
 			})
 			s.Body(t, s.Token, http.MethodPost, fmt.Sprintf("/api/permissions/v2/deployments/%d/teams", s.DeploymentID), `{"team":{"name":"Web Team"}}`, http.StatusOK)
-			c.bad["sub"], c.good["sub"] = "stranger", "member"
+			c.bad["sub"], c.good["sub"] = "unknown", "member"
 			s.Body(t, idToken(c.bad), http.MethodGet, "/api/v1/deployments", "", http.StatusForbidden)
 			s.Body(t, idToken(c.good), http.MethodGet, "/api/v1/deployments", "", http.StatusOK)
 			users, err := services.ListUsers(t.Context(), s.Config, s.Slug)
@@ -133,7 +132,7 @@ func TestSignInByClaimAndDomain(t *testing.T) {
 	}
 }
 
-// checkLinking moves alice from one identity to another with the operator's commands.
+// checkLinking moves alice from one identity to another, as the operator.
 func checkLinking(t *testing.T, s *apitest.Server, first, second string) {
 	t.Helper()
 	ctx, cfg := t.Context(), s.Config
@@ -148,7 +147,7 @@ func checkLinking(t *testing.T, s *apitest.Server, first, second string) {
 	link("nobody@acme.test", "alice-2", "not found")
 	link("alice@acme.test", "", "subject must have")
 	s.AddUser(t, s.Tenant, "local@acme.test", "ORG_ROLE_READONLY")
-	link("local@acme.test", "alice-1", "is user alice@acme.test")
+	link("local@acme.test", "alice-1", "belongs to user alice@acme.test")
 	if _, err := services.UnlinkUser(ctx, cfg, "alice@acme.test"); err != nil {
 		t.Fatal(err)
 	}

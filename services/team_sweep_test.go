@@ -26,34 +26,34 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// marker is a text in each string column of a project and its data. It contains the project's number.
+// marker is in every text column of a project and its data. The number is the project's.
 var marker = regexp.MustCompile(`mark-p(\d+)-`)
 
-// teamFixture is a tenant with the projects of two teams, 1 and 3, and projects without a team. Each row of a project
-// has its marker, generated from the schema, so that new tables are included.
-type teamFixture struct {
+// teamWorld is a tenant with the projects of two teams, 1 and 3, and projects in no team. Every row of a project
+// carries its marker. The rows are derived from the schema, so that a new table is included automatically.
+type teamWorld struct {
 	*filling
 	callers []*teamCaller
 }
 
-// teamCaller is a caller with the numbers of the projects that are visible according to the model.
+// teamCaller is a caller with the numbers of the projects that the model permits.
 type teamCaller struct {
 	name, jwt, token string
 	all              bool
 	sees             []int64
-	answered         map[string]bool // the RPCs that accepted a request
+	answered         map[string]bool // the RPCs that did not refuse every request
 }
 
-func (w *teamFixture) visible(c *teamCaller, projectID int64) bool {
+func (w *teamWorld) visible(c *teamCaller, projectID int64) bool {
 	return c.all || slices.Contains(c.sees, projectID-w.base)
 }
 
-// TestTeamSweep calls each RPC as each caller about the projects of each team and of none. No answer and no error may
-// contain the marker of a project that is hidden from the caller, unless the request contained it.
+// TestTeamSweep calls every RPC as every caller about the projects of each team and of none. No response and no error
+// contains a marker of a project that the model hides from the caller, unless the request itself contained it.
 func TestTeamSweep(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		w := newTeamFixture(t, s)
+		w := newTeamWorld(t, s)
 		w.control(t)
 		for _, rpc := range inOrder(operations()) {
 			if rpc.descriptor.IsStreamingServer() {
@@ -61,7 +61,7 @@ func TestTeamSweep(t *testing.T) {
 			}
 			for _, c := range w.callers {
 				if c.all && !onlyReads(rpc) {
-					continue // an administrator could delete objects that the others must see
+					continue // an administrator may delete what the others should see
 				}
 				for _, row := range []int64{1, 3, 5} {
 					w.try(t, rpc, c, row)
@@ -77,8 +77,8 @@ func TestTeamSweep(t *testing.T) {
 	})
 }
 
-// try sends an RPC's request about one row, and for reads also a request without names.
-func (w *teamFixture) try(t *testing.T, rpc operation, c *teamCaller, row int64) {
+// try sends the request of an RPC about one row, and for reads also the request that names nothing.
+func (w *teamWorld) try(t *testing.T, rpc operation, c *teamCaller, row int64) {
 	t.Helper()
 	of := *w.filling
 	of.base, of.rows = w.base+row-1, 1
@@ -117,7 +117,7 @@ func (w *teamFixture) try(t *testing.T, rpc operation, c *teamCaller, row int64)
 	}
 }
 
-// nameProject puts the marked name of row 1's project where the request names a project.
+// nameProject sets the marked name of row 1's project where the request names a project.
 func (f *filling) nameProject(m protoreflect.Message) (changed bool) {
 	project := fmt.Sprintf("mark-p%d-%d", f.base+1, f.base+1)
 	m.Range(func(d protoreflect.FieldDescriptor, value protoreflect.Value) bool {
@@ -134,7 +134,7 @@ func (f *filling) nameProject(m protoreflect.Message) (changed bool) {
 	return changed
 }
 
-func (w *teamFixture) send(t *testing.T, rpc operation, c *teamCaller, request proto.Message) (*status.Status, *dynamicpb.Message) {
+func (w *teamWorld) send(t *testing.T, rpc operation, c *teamCaller, request proto.Message) (*status.Status, *dynamicpb.Message) {
 	t.Helper()
 	credential := c.jwt
 	if slices.Contains(rpc.rule.GetSchemes(), optionsv1.Scheme_SCHEME_WEB_TOKEN) {
@@ -147,8 +147,8 @@ func (w *teamFixture) send(t *testing.T, rpc operation, c *teamCaller, request p
 	return status.Convert(w.server.Conn.Invoke(ctx, rpc.name, request, response)), response
 }
 
-// control checks the sweep itself: the list of projects equals the model.
-func (w *teamFixture) control(t *testing.T) {
+// control checks the test itself: the list of projects must match the model exactly.
+func (w *teamWorld) control(t *testing.T) {
 	t.Helper()
 	for _, c := range w.callers {
 		body := w.server.Body(t, c.token, "GET", "/api/v1/deployments/"+w.tenant.Slug+"/projects", "", 200)
@@ -161,9 +161,9 @@ func (w *teamFixture) control(t *testing.T) {
 	}
 }
 
-func newTeamFixture(t *testing.T, s *apitest.Server) *teamFixture {
+func newTeamWorld(t *testing.T, s *apitest.Server) *teamWorld {
 	t.Helper()
-	w := &teamFixture{filling: newFilling(t, s, "walled", 7, 8)}
+	w := &teamWorld{filling: newFilling(t, s, "walled", 7, 8)}
 	w.callers = []*teamCaller{
 		{name: "an administrator", jwt: w.admin, token: w.tenant.Token, all: true},
 		{name: "a member of no team"},
@@ -221,7 +221,7 @@ func newTeamFixture(t *testing.T, s *apitest.Server) *teamFixture {
 }
 
 // marks are the statements that write the marker of its project into each row.
-func (w *teamFixture) marks() (list []string) {
+func (w *teamWorld) marks() (list []string) {
 	for _, table := range migrate.Tables {
 		project := ""
 		has := func(name string) bool {

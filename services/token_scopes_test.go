@@ -15,9 +15,9 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// reachedBy lists the RPCs that a token scope may call, besides RPCs for everyone. It is written out: an RPC must be
-// added here. Each pipeline has a token with the scope agent, so its RPCs must not read findings, change settings or
-// create tokens.
+// reachedBy lists all RPCs that tokens of a scope may call, besides public ones. It is written out, so that a new RPC
+// must be added here. A token with the scope agent is in every pipeline, so none of its RPCs may read findings, change
+// settings or create tokens.
 var reachedBy = map[access.Scope][]string{
 	access.ScopeAgent: {
 		"/palisade.deployments.v1.DeploymentService/GetCurrentDeployment",
@@ -47,7 +47,7 @@ var reachedBy = map[access.Scope][]string{
 	},
 }
 
-// scopeVerdict is the verdict for a token with one scope, or with none that matters, without the Web API.
+// scopeVerdict is the verdict for a token with one scope, or with no relevant one, and without the Web API.
 func scopeVerdict(rpc operation, scope access.Scope) verdict {
 	if slices.Contains(reachedBy[scope], rpc.name) {
 		return pass
@@ -65,8 +65,8 @@ func isNoWebAPI(text string) bool {
 	return text == noWebAPI.text || strings.HasPrefix(text, noWebAPI.text+": this takes an API token with the scope")
 }
 
-// TestScopesOfTokens calls each RPC with a token of each scope, created by an administrator: the accepted RPCs are
-// exactly the list above.
+// TestScopesOfTokens calls every RPC with a token of every scope and an administrator's role. The permitted RPCs must
+// be exactly the list above.
 func TestScopesOfTokens(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -91,7 +91,7 @@ func TestScopesOfTokens(t *testing.T) {
 	})
 }
 
-// reaches reports whether a call passes the access rules, with any result.
+// reaches reports whether a call passes the access rules, whatever its result.
 func reaches(t *testing.T, s *apitest.Server, rpc operation, token string) bool {
 	t.Helper()
 	request := dynamicpb.NewMessage(rpc.descriptor.Input())

@@ -12,8 +12,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestTwoCredentials: each RPC rejects a request with two Authorization headers, over HTTP and gRPC, even if one is
-// valid, because a proxy may have checked the other one.
+// TestTwoCredentials: every RPC refuses a request with two Authorization headers on both transports, even if one of
+// them is valid: a proxy in front may have checked the other one.
 func TestTwoCredentials(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -20,27 +20,27 @@ import (
 )
 
 const (
-	// rowsPerRow is how many rows a statement may examine per affected row, and rowsAnyway the constant part: the rows of
-	// a small table.
+	// rowsPerRow is how many rows a statement may read for each row that it is about. rowsAnyway is the allowance for
+	// small tables.
 	rowsPerRow, rowsAnyway = 25, 8000
-	// rowsPerTable is the number of rows of each of two deployments in each table.
-	rowsPerTable = 2000
+	// inEachTable is the number of rows of each of two deployments in every table.
+	inEachTable = 2000
 )
 
-// allowedScans are statements that may examine more, with the reason, in list order.
-var allowedScans = []struct{ pattern, why string }{
+// mayReadMore are statements that may read more, with the reason: patterns in the order of the list.
+var mayReadMore = []struct{ pattern, why string }{
 	{`"findings"\."id" > \$1 ORDER BY "findings"\."id" ASC LIMIT 1 OFFSET`, "finds the end of a part of 20,000 findings"},
 	{`FROM dependencies d WHERE NOT EXISTS|FROM dependency_packages WHERE NOT EXISTS`, "compares two tables once an hour"},
 	{`^DELETE FROM \w+ WHERE deployment_id = \$1 AND finding_id IN`, "deletes what all findings of a project have"},
-	{`"findings"\."fingerprint" (= |IN ).*"findings"\."project_id" = |"findings"\."project_id" = .*"findings"\."fingerprint" (= |IN )`, "people change identities: reads the project once, whatever is asked"},
+	{`"findings"\."fingerprint" (= |IN ).*"findings"\."project_id" = |"findings"\."project_id" = .*"findings"\."fingerprint" (= |IN )`, "people change identities: reads the project once, whatever the request"},
 	{`"findings"\."issue_type" = .* ORDER BY "findings"\."relevant_since" DESC`, "chooses the newest that a filter chooses"},
-	{`^SELECT MIN\("findings"\."rule_id"\)`, "a note about chosen findings reads those of the deployment once"},
+	{`^SELECT MIN\("findings"\."rule_id"\)`, "a note about chosen findings reads the findings of the deployment once"},
 	{`FROM "scans" WHERE "scans"\."deployment_id" = \$1 AND EXISTS`, "ends at the first project that was scanned twice"},
 }
 
-// TestWritesOfTablesNeverAnalysed performs all writes on tables with many rows of other deployments, projects and runs,
-// and without PostgreSQL statistics. For any plan, no statement may examine many more rows than it affects. It checks
-// the executed plans, including generic ones.
+// TestWritesOfTablesNeverAnalysed runs all writes, in tables with many rows of other deployments, projects and runs,
+// for which PostgreSQL has no statistics. Whatever it estimates, no statement reads many more rows than it is about.
+// The test checks the executed plans, including generic ones.
 func TestWritesOfTablesNeverAnalysed(t *testing.T) {
 	if testrun.On(testrun.Postgres) {
 		t.Run(testrun.Postgres, writesOfTablesNeverAnalysed)
@@ -65,14 +65,14 @@ func writesOfTablesNeverAnalysed(t *testing.T) {
 		}
 	}
 	for _, e := range worst {
-		if !slices.ContainsFunc(allowedScans, func(m struct{ pattern, why string }) bool { return regexp.MustCompile(m.pattern).MatchString(e.Text) }) {
+		if !slices.ContainsFunc(mayReadMore, func(m struct{ pattern, why string }) bool { return regexp.MustCompile(m.pattern).MatchString(e.Text) }) {
 			t.Errorf("%s looks at %d rows, and is about %d:\n%s\n%.4000s", e.Method, e.Looked, e.Concerned, e.Text, e.Plan)
 		}
 	}
 }
 
-// TestWritesWithoutStatistics does the same on SQLite, which does not count rows: it explains each statement without
-// statistics. None may scan all findings, or all of a deployment or type.
+// TestWritesWithoutStatistics does the same on SQLite, which does not count rows. It explains each statement as a
+// database without statistics would. None reads all findings, or all findings of a deployment or type.
 func TestWritesWithoutStatistics(t *testing.T) {
 	data := t.TempDir()
 	on := func(c *config.Config) { c.Data, c.EgressAllow = data, "127.0.0.1" }
@@ -108,9 +108,9 @@ func TestWritesWithoutStatistics(t *testing.T) {
 		plan := apitest.Explain(t, s.Store, db, statement)
 		for line := range strings.SplitSeq(plan, "\n") {
 			if name, is := strings.CutPrefix(line, "SCAN "); is && strings.Contains(plan, "CO-ROUTINE "+name+"\n") {
-				continue // already reported
+				continue // an earlier result
 			}
-			if allFindings.MatchString(line) && !slices.ContainsFunc(allowedScans, func(m struct{ pattern, why string }) bool {
+			if allFindings.MatchString(line) && !slices.ContainsFunc(mayReadMore, func(m struct{ pattern, why string }) bool {
 				return regexp.MustCompile(m.pattern).MatchString(strings.ReplaceAll(statement.Text, "`", `"`))
 			}) {
 				t.Errorf("%s reads too many findings:\n%s\n%s", statement.Method, statement.Text, plan)
@@ -122,11 +122,11 @@ func TestWritesWithoutStatistics(t *testing.T) {
 	}
 }
 
-// allFindings matches plans that read all findings, or all of a deployment or type.
+// allFindings matches reads of all findings, or of all findings of a deployment or of one type.
 var allFindings = regexp.MustCompile(`^SCAN (findings|chosen|twin)\b|^SEARCH (findings|chosen|twin) .*\(deployment_id=\?( AND issue_type=\?)?\)$`)
 
-// neverAnalyse keeps PostgreSQL and the server from analysing a database's tables: it holds the lock that servers take
-// for it.
+// neverAnalyse keeps PostgreSQL and the server from analysing the tables of a database, by holding the lock that
+// servers take for it.
 func neverAnalyse(t *testing.T, database string) {
 	t.Helper()
 	db, err := sql.Open("pgx", database)
@@ -148,14 +148,14 @@ func neverAnalyse(t *testing.T, database string) {
 	}
 }
 
-// fillProjects inserts rows of two deployments into each table, and many findings into three projects, with a server
-// that then stops: the next one starts with its background work.
+// fillProjects stores rows of two deployments in every table, and many findings in three projects. Its server then
+// ends; the next one begins with its background work.
 func fillProjects(t *testing.T, on func(*config.Config)) (ours *flows) {
 	t.Helper()
 	t.Run("fill", func(t *testing.T) {
 		s := apitest.Start(t, on)
-		ours = &flows{filling: newFilling(t, s, "ours", 1, rowsPerTable), seen: &apitest.Statements{}}
-		theirs := newFilling(t, s, "theirs", 2, rowsPerTable)
+		ours = &flows{filling: newFilling(t, s, "ours", 1, inEachTable), seen: &apitest.Statements{}}
+		theirs := newFilling(t, s, "theirs", 2, inEachTable)
 		ours.fillProject(t, s, ours.base+1, 30_000)
 		ours.fillProject(t, s, ours.base+2, 10_000)
 		theirs.fillProject(t, s, theirs.base+1, 20_000)
@@ -179,10 +179,10 @@ func (f *filling) fillProject(t *testing.T, s *apitest.Server, project int64, ro
 	}
 }
 
-// firstIn is the id of the first finding that fillProject inserts.
+// firstIn is the id of the first finding that fillProject stores.
 func firstIn(project int64) int64 { return project * 1_000_000 }
 
-// writeAll performs all writes, with fifty rows each.
+// writeAll runs all writes, with fifty rows each.
 func (f *flows) writeAll(t *testing.T, s *apitest.Server) {
 	t.Helper()
 	of := *s
@@ -209,7 +209,7 @@ func (f *flows) writeAll(t *testing.T, s *apitest.Server) {
 	})
 }
 
-// triages triages findings by id and by filter.
+// triages triages findings by their ids and by filters.
 func (f *flows) triages(t *testing.T) {
 	ids := func(first int64, n int) string {
 		list := make([]string, n)
@@ -219,7 +219,7 @@ func (f *flows) triages(t *testing.T) {
 		return strings.Join(list, ",")
 	}
 	path := "/api/v1/deployments/" + f.tenant.Slug + "/triage"
-	for i := range 7 { // after five executions a connection may use a generic plan
+	for i := range 7 { // from the sixth execution on, a connection may use a generic plan
 		of := fmt.Sprintf(`{"issue_type":"sast","new_triage_state":%q,"new_note":"note %d",`, []string{"ignored", "reviewing"}[i%2], i)
 		for _, n := range []int{1, 3, 50, 120, 1200} {
 			f.do(t, http.MethodPost, path, of+`"issue_ids":[`+ids(firstIn(f.base+1)+int64(i), n)+`]}`, nil)

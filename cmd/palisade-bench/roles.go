@@ -199,7 +199,7 @@ func servePalisade(ctx context.Context, s childSettings) (serving, error) {
 	if err != nil {
 		return serving{}, errors.Join(err, file.Close())
 	}
-	go server.RestWhenIdle(ctx)
+	go server.ReleaseMemoryWhenIdle(ctx)
 	addresses := server.Addresses()
 	return serving{http: addresses.HTTP, grpc: addresses.GRPC, stop: func() error {
 		server.Stop()

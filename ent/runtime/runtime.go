@@ -4,6 +4,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 
 	"github.com/palisade/palisade/ent/advisory"
 	"github.com/palisade/palisade/ent/advisorypackage"
@@ -80,1633 +81,472 @@ import (
 	"entgo.io/ent/privacy"
 )
 
-// The init function reads all schema descriptors with runtime code
-// (default values, validators, hooks and policies) and stitches it
-// to their package variables.
+// The policies, hooks, default values and validators of ent/schema.
 func init() {
-	advisoryMixin := schema.Advisory{}.Mixin()
-	advisory.Policy = privacy.NewPolicies(advisoryMixin[0], schema.Advisory{})
-	advisory.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := advisory.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	advisoryMixinHooks0 := advisoryMixin[0].Hooks()
-
-	advisory.Hooks[1] = advisoryMixinHooks0[0]
-	advisorypackageMixin := schema.AdvisoryPackage{}.Mixin()
-	advisorypackage.Policy = privacy.NewPolicies(advisorypackageMixin[0], schema.AdvisoryPackage{})
-	advisorypackage.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := advisorypackage.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	advisorypackageMixinHooks0 := advisorypackageMixin[0].Hooks()
-
-	advisorypackage.Hooks[1] = advisorypackageMixinHooks0[0]
-	agenticissueMixin := schema.AgenticIssue{}.Mixin()
-	agenticissue.Policy = privacy.NewPolicies(agenticissueMixin[0], schema.AgenticIssue{})
-	agenticissue.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := agenticissue.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	agenticissueMixinHooks0 := agenticissueMixin[0].Hooks()
-	agenticissueHooks := schema.AgenticIssue{}.Hooks()
-
-	agenticissue.Hooks[1] = agenticissueMixinHooks0[0]
-
-	agenticissue.Hooks[2] = agenticissueHooks[0]
-	agenticissueFields := schema.AgenticIssue{}.Fields()
-	_ = agenticissueFields
-	// agenticissueDescClass is the schema descriptor for class field.
-	agenticissueDescClass := agenticissueFields[3].Descriptor()
-	// agenticissue.DefaultClass holds the default value on creation for the class field.
-	agenticissue.DefaultClass = agenticissueDescClass.Default.(string)
-	// agenticissueDescDescription is the schema descriptor for description field.
-	agenticissueDescDescription := agenticissueFields[5].Descriptor()
-	// agenticissue.DefaultDescription holds the default value on creation for the description field.
-	agenticissue.DefaultDescription = agenticissueDescDescription.Default.(string)
-	// agenticissueDescReasoning is the schema descriptor for reasoning field.
-	agenticissueDescReasoning := agenticissueFields[6].Descriptor()
-	// agenticissue.DefaultReasoning holds the default value on creation for the reasoning field.
-	agenticissue.DefaultReasoning = agenticissueDescReasoning.Default.(string)
-	// agenticissueDescFilePath is the schema descriptor for file_path field.
-	agenticissueDescFilePath := agenticissueFields[7].Descriptor()
-	// agenticissue.DefaultFilePath holds the default value on creation for the file_path field.
-	agenticissue.DefaultFilePath = agenticissueDescFilePath.Default.(string)
-	// agenticissueDescTriageState is the schema descriptor for triage_state field.
-	agenticissueDescTriageState := agenticissueFields[10].Descriptor()
-	// agenticissue.DefaultTriageState holds the default value on creation for the triage_state field.
-	agenticissue.DefaultTriageState = agenticissueDescTriageState.Default.(string)
-	// agenticissueDescTriageReason is the schema descriptor for triage_reason field.
-	agenticissueDescTriageReason := agenticissueFields[11].Descriptor()
-	// agenticissue.DefaultTriageReason holds the default value on creation for the triage_reason field.
-	agenticissue.DefaultTriageReason = agenticissueDescTriageReason.Default.(string)
-	agenticissuecoverageMixin := schema.AgenticIssueCoverage{}.Mixin()
-	agenticissuecoverage.Policy = privacy.NewPolicies(agenticissuecoverageMixin[0], schema.AgenticIssueCoverage{})
-	agenticissuecoverage.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := agenticissuecoverage.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	agenticissuecoverageMixinHooks0 := agenticissuecoverageMixin[0].Hooks()
-
-	agenticissuecoverage.Hooks[1] = agenticissuecoverageMixinHooks0[0]
-	agenticissueeventMixin := schema.AgenticIssueEvent{}.Mixin()
-	agenticissueevent.Policy = privacy.NewPolicies(agenticissueeventMixin[0], schema.AgenticIssueEvent{})
-	agenticissueevent.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := agenticissueevent.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	agenticissueeventMixinHooks0 := agenticissueeventMixin[0].Hooks()
-
-	agenticissueevent.Hooks[1] = agenticissueeventMixinHooks0[0]
-	agenticissuelabelMixin := schema.AgenticIssueLabel{}.Mixin()
-	agenticissuelabel.Policy = privacy.NewPolicies(agenticissuelabelMixin[0], schema.AgenticIssueLabel{})
-	agenticissuelabel.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := agenticissuelabel.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	agenticissuelabelMixinHooks0 := agenticissuelabelMixin[0].Hooks()
-
-	agenticissuelabel.Hooks[1] = agenticissuelabelMixinHooks0[0]
-	aianalysisMixin := schema.AiAnalysis{}.Mixin()
-	aianalysis.Policy = privacy.NewPolicies(aianalysisMixin[0], schema.AiAnalysis{})
-	aianalysis.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := aianalysis.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	aianalysisMixinHooks0 := aianalysisMixin[0].Hooks()
-	aianalysisHooks := schema.AiAnalysis{}.Hooks()
-
-	aianalysis.Hooks[1] = aianalysisMixinHooks0[0]
-
-	aianalysis.Hooks[2] = aianalysisHooks[0]
-	aianalysisFields := schema.AiAnalysis{}.Fields()
-	_ = aianalysisFields
-	// aianalysisDescGroupID is the schema descriptor for group_id field.
-	aianalysisDescGroupID := aianalysisFields[2].Descriptor()
-	// aianalysis.DefaultGroupID holds the default value on creation for the group_id field.
-	aianalysis.DefaultGroupID = aianalysisDescGroupID.Default.(int64)
-	// aianalysisDescCounted is the schema descriptor for counted field.
-	aianalysisDescCounted := aianalysisFields[4].Descriptor()
-	// aianalysis.DefaultCounted holds the default value on creation for the counted field.
-	aianalysis.DefaultCounted = aianalysisDescCounted.Default.(bool)
-	// aianalysisDescApplied is the schema descriptor for applied field.
-	aianalysisDescApplied := aianalysisFields[5].Descriptor()
-	// aianalysis.DefaultApplied holds the default value on creation for the applied field.
-	aianalysis.DefaultApplied = aianalysisDescApplied.Default.(bool)
-	// aianalysisDescVerdict is the schema descriptor for verdict field.
-	aianalysisDescVerdict := aianalysisFields[6].Descriptor()
-	// aianalysis.DefaultVerdict holds the default value on creation for the verdict field.
-	aianalysis.DefaultVerdict = aianalysisDescVerdict.Default.(string)
-	// aianalysisDescError is the schema descriptor for error field.
-	aianalysisDescError := aianalysisFields[8].Descriptor()
-	// aianalysis.DefaultError holds the default value on creation for the error field.
-	aianalysis.DefaultError = aianalysisDescError.Default.(string)
-	// aianalysisDescTrial is the schema descriptor for trial field.
-	aianalysisDescTrial := aianalysisFields[9].Descriptor()
-	// aianalysis.DefaultTrial holds the default value on creation for the trial field.
-	aianalysis.DefaultTrial = aianalysisDescTrial.Default.(bool)
-	// aianalysisDescContentHash is the schema descriptor for content_hash field.
-	aianalysisDescContentHash := aianalysisFields[10].Descriptor()
-	// aianalysis.DefaultContentHash holds the default value on creation for the content_hash field.
-	aianalysis.DefaultContentHash = aianalysisDescContentHash.Default.(int64)
-	// aianalysisDescDurationMs is the schema descriptor for duration_ms field.
-	aianalysisDescDurationMs := aianalysisFields[11].Descriptor()
-	// aianalysis.DefaultDurationMs holds the default value on creation for the duration_ms field.
-	aianalysis.DefaultDurationMs = aianalysisDescDurationMs.Default.(int64)
-	// aianalysisDescModel is the schema descriptor for model field.
-	aianalysisDescModel := aianalysisFields[12].Descriptor()
-	// aianalysis.DefaultModel holds the default value on creation for the model field.
-	aianalysis.DefaultModel = aianalysisDescModel.Default.(string)
-	// aianalysisDescInputTokens is the schema descriptor for input_tokens field.
-	aianalysisDescInputTokens := aianalysisFields[13].Descriptor()
-	// aianalysis.DefaultInputTokens holds the default value on creation for the input_tokens field.
-	aianalysis.DefaultInputTokens = aianalysisDescInputTokens.Default.(int64)
-	// aianalysisDescOutputTokens is the schema descriptor for output_tokens field.
-	aianalysisDescOutputTokens := aianalysisFields[14].Descriptor()
-	// aianalysis.DefaultOutputTokens holds the default value on creation for the output_tokens field.
-	aianalysis.DefaultOutputTokens = aianalysisDescOutputTokens.Default.(int64)
-	// aianalysisDescCostUsd is the schema descriptor for cost_usd field.
-	aianalysisDescCostUsd := aianalysisFields[15].Descriptor()
-	// aianalysis.DefaultCostUsd holds the default value on creation for the cost_usd field.
-	aianalysis.DefaultCostUsd = aianalysisDescCostUsd.Default.(float64)
-	// aianalysisDescRound is the schema descriptor for round field.
-	aianalysisDescRound := aianalysisFields[16].Descriptor()
-	// aianalysis.DefaultRound holds the default value on creation for the round field.
-	aianalysis.DefaultRound = aianalysisDescRound.Default.(int32)
-	aifeedbackMixin := schema.AiFeedback{}.Mixin()
-	aifeedback.Policy = privacy.NewPolicies(aifeedbackMixin[0], schema.AiFeedback{})
-	aifeedback.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := aifeedback.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	aifeedbackMixinHooks0 := aifeedbackMixin[0].Hooks()
-
-	aifeedback.Hooks[1] = aifeedbackMixinHooks0[0]
-	aifeedbackFields := schema.AiFeedback{}.Fields()
-	_ = aifeedbackFields
-	// aifeedbackDescNote is the schema descriptor for note field.
-	aifeedbackDescNote := aifeedbackFields[4].Descriptor()
-	// aifeedback.DefaultNote holds the default value on creation for the note field.
-	aifeedback.DefaultNote = aifeedbackDescNote.Default.(string)
-	aifixMixin := schema.AiFix{}.Mixin()
-	aifix.Policy = privacy.NewPolicies(aifixMixin[0], schema.AiFix{})
-	aifix.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := aifix.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	aifixMixinHooks0 := aifixMixin[0].Hooks()
-	aifixHooks := schema.AiFix{}.Hooks()
-
-	aifix.Hooks[1] = aifixMixinHooks0[0]
-
-	aifix.Hooks[2] = aifixHooks[0]
-	aifixFields := schema.AiFix{}.Fields()
-	_ = aifixFields
-	// aifixDescBranch is the schema descriptor for branch field.
-	aifixDescBranch := aifixFields[3].Descriptor()
-	// aifix.DefaultBranch holds the default value on creation for the branch field.
-	aifix.DefaultBranch = aifixDescBranch.Default.(string)
-	// aifixDescPrURL is the schema descriptor for pr_url field.
-	aifixDescPrURL := aifixFields[4].Descriptor()
-	// aifix.DefaultPrURL holds the default value on creation for the pr_url field.
-	aifix.DefaultPrURL = aifixDescPrURL.Default.(string)
-	// aifixDescError is the schema descriptor for error field.
-	aifixDescError := aifixFields[5].Descriptor()
-	// aifix.DefaultError holds the default value on creation for the error field.
-	aifix.DefaultError = aifixDescError.Default.(string)
-	// aifixDescRound is the schema descriptor for round field.
-	aifixDescRound := aifixFields[8].Descriptor()
-	// aifix.DefaultRound holds the default value on creation for the round field.
-	aifix.DefaultRound = aifixDescRound.Default.(int32)
-	aimemoryMixin := schema.AiMemory{}.Mixin()
-	aimemory.Policy = privacy.NewPolicies(aimemoryMixin[0], schema.AiMemory{})
-	aimemory.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := aimemory.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	aimemoryMixinHooks0 := aimemoryMixin[0].Hooks()
-	aimemoryHooks := schema.AiMemory{}.Hooks()
-
-	aimemory.Hooks[1] = aimemoryMixinHooks0[0]
-
-	aimemory.Hooks[2] = aimemoryHooks[0]
-	aimemoryFields := schema.AiMemory{}.Fields()
-	_ = aimemoryFields
-	// aimemoryDescVulnerabilityClass is the schema descriptor for vulnerability_class field.
-	aimemoryDescVulnerabilityClass := aimemoryFields[5].Descriptor()
-	// aimemory.DefaultVulnerabilityClass holds the default value on creation for the vulnerability_class field.
-	aimemory.DefaultVulnerabilityClass = aimemoryDescVulnerabilityClass.Default.(string)
-	// aimemoryDescCreatedBy is the schema descriptor for created_by field.
-	aimemoryDescCreatedBy := aimemoryFields[10].Descriptor()
-	// aimemory.DefaultCreatedBy holds the default value on creation for the created_by field.
-	aimemory.DefaultCreatedBy = aimemoryDescCreatedBy.Default.(string)
-	aimemoryuseMixin := schema.AiMemoryUse{}.Mixin()
-	aimemoryuse.Policy = privacy.NewPolicies(aimemoryuseMixin[0], schema.AiMemoryUse{})
-	aimemoryuse.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := aimemoryuse.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	aimemoryuseMixinHooks0 := aimemoryuseMixin[0].Hooks()
-	aimemoryuseHooks := schema.AiMemoryUse{}.Hooks()
-
-	aimemoryuse.Hooks[1] = aimemoryuseMixinHooks0[0]
-
-	aimemoryuse.Hooks[2] = aimemoryuseHooks[0]
-	aitaskgroupMixin := schema.AiTaskGroup{}.Mixin()
-	aitaskgroup.Policy = privacy.NewPolicies(aitaskgroupMixin[0], schema.AiTaskGroup{})
-	aitaskgroup.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := aitaskgroup.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	aitaskgroupMixinHooks0 := aitaskgroupMixin[0].Hooks()
-
-	aitaskgroup.Hooks[1] = aitaskgroupMixinHooks0[0]
-	aitaskgroupFields := schema.AiTaskGroup{}.Fields()
-	_ = aitaskgroupFields
-	// aitaskgroupDescRegenerate is the schema descriptor for regenerate field.
-	aitaskgroupDescRegenerate := aitaskgroupFields[2].Descriptor()
-	// aitaskgroup.DefaultRegenerate holds the default value on creation for the regenerate field.
-	aitaskgroup.DefaultRegenerate = aitaskgroupDescRegenerate.Default.(bool)
-	// aitaskgroupDescMemoryID is the schema descriptor for memory_id field.
-	aitaskgroupDescMemoryID := aitaskgroupFields[4].Descriptor()
-	// aitaskgroup.DefaultMemoryID holds the default value on creation for the memory_id field.
-	aitaskgroup.DefaultMemoryID = aitaskgroupDescMemoryID.Default.(int64)
-	auditentryMixin := schema.AuditEntry{}.Mixin()
-	auditentry.Policy = privacy.NewPolicies(auditentryMixin[0], schema.AuditEntry{})
-	auditentry.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := auditentry.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	auditentryMixinHooks0 := auditentryMixin[0].Hooks()
-
-	auditentry.Hooks[1] = auditentryMixinHooks0[0]
-	auditentryFields := schema.AuditEntry{}.Fields()
-	_ = auditentryFields
-	// auditentryDescSequence is the schema descriptor for sequence field.
-	auditentryDescSequence := auditentryFields[1].Descriptor()
-	// auditentry.DefaultSequence holds the default value on creation for the sequence field.
-	auditentry.DefaultSequence = auditentryDescSequence.Default.(int64)
-	// auditentryDescActorName is the schema descriptor for actor_name field.
-	auditentryDescActorName := auditentryFields[4].Descriptor()
-	// auditentry.DefaultActorName holds the default value on creation for the actor_name field.
-	auditentry.DefaultActorName = auditentryDescActorName.Default.(string)
-	// auditentryDescUserID is the schema descriptor for user_id field.
-	auditentryDescUserID := auditentryFields[5].Descriptor()
-	// auditentry.DefaultUserID holds the default value on creation for the user_id field.
-	auditentry.DefaultUserID = auditentryDescUserID.Default.(int64)
-	auditheadMixin := schema.AuditHead{}.Mixin()
-	audithead.Policy = privacy.NewPolicies(auditheadMixin[0], schema.AuditHead{})
-	audithead.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := audithead.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	auditheadMixinHooks0 := auditheadMixin[0].Hooks()
-
-	audithead.Hooks[1] = auditheadMixinHooks0[0]
-	auditheadFields := schema.AuditHead{}.Fields()
-	_ = auditheadFields
-	// auditheadDescSequence is the schema descriptor for sequence field.
-	auditheadDescSequence := auditheadFields[1].Descriptor()
-	// audithead.DefaultSequence holds the default value on creation for the sequence field.
-	audithead.DefaultSequence = auditheadDescSequence.Default.(int64)
-	deliveryMixin := schema.Delivery{}.Mixin()
-	delivery.Policy = privacy.NewPolicies(deliveryMixin[0], schema.Delivery{})
-	delivery.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := delivery.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	deliveryMixinHooks0 := deliveryMixin[0].Hooks()
-
-	delivery.Hooks[1] = deliveryMixinHooks0[0]
-	deliveryFields := schema.Delivery{}.Fields()
-	_ = deliveryFields
-	// deliveryDescProjectID is the schema descriptor for project_id field.
-	deliveryDescProjectID := deliveryFields[4].Descriptor()
-	// delivery.DefaultProjectID holds the default value on creation for the project_id field.
-	delivery.DefaultProjectID = deliveryDescProjectID.Default.(int64)
-	// deliveryDescScanID is the schema descriptor for scan_id field.
-	deliveryDescScanID := deliveryFields[5].Descriptor()
-	// delivery.DefaultScanID holds the default value on creation for the scan_id field.
-	delivery.DefaultScanID = deliveryDescScanID.Default.(int64)
-	// deliveryDescAttempts is the schema descriptor for attempts field.
-	deliveryDescAttempts := deliveryFields[8].Descriptor()
-	// delivery.DefaultAttempts holds the default value on creation for the attempts field.
-	delivery.DefaultAttempts = deliveryDescAttempts.Default.(int32)
-	// deliveryDescLockedUntil is the schema descriptor for locked_until field.
-	deliveryDescLockedUntil := deliveryFields[10].Descriptor()
-	// delivery.DefaultLockedUntil holds the default value on creation for the locked_until field.
-	delivery.DefaultLockedUntil = deliveryDescLockedUntil.Default.(int64)
-	// deliveryDescLastStatus is the schema descriptor for last_status field.
-	deliveryDescLastStatus := deliveryFields[12].Descriptor()
-	// delivery.DefaultLastStatus holds the default value on creation for the last_status field.
-	delivery.DefaultLastStatus = deliveryDescLastStatus.Default.(int32)
-	// deliveryDescLastError is the schema descriptor for last_error field.
-	deliveryDescLastError := deliveryFields[13].Descriptor()
-	// delivery.DefaultLastError holds the default value on creation for the last_error field.
-	delivery.DefaultLastError = deliveryDescLastError.Default.(string)
-	deliveryattemptMixin := schema.DeliveryAttempt{}.Mixin()
-	deliveryattempt.Policy = privacy.NewPolicies(deliveryattemptMixin[0], schema.DeliveryAttempt{})
-	deliveryattempt.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := deliveryattempt.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	deliveryattemptMixinHooks0 := deliveryattemptMixin[0].Hooks()
-
-	deliveryattempt.Hooks[1] = deliveryattemptMixinHooks0[0]
-	dependencyMixin := schema.Dependency{}.Mixin()
-	dependency.Policy = privacy.NewPolicies(dependencyMixin[0], schema.Dependency{})
-	dependency.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := dependency.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	dependencyMixinHooks0 := dependencyMixin[0].Hooks()
-	dependencyHooks := schema.Dependency{}.Hooks()
-
-	dependency.Hooks[1] = dependencyMixinHooks0[0]
-
-	dependency.Hooks[2] = dependencyHooks[0]
-	dependencyFields := schema.Dependency{}.Fields()
-	_ = dependencyFields
-	// dependencyDescHasPaths is the schema descriptor for has_paths field.
-	dependencyDescHasPaths := dependencyFields[8].Descriptor()
-	// dependency.DefaultHasPaths holds the default value on creation for the has_paths field.
-	dependency.DefaultHasPaths = dependencyDescHasPaths.Default.(bool)
-	dependencypackageMixin := schema.DependencyPackage{}.Mixin()
-	dependencypackage.Policy = privacy.NewPolicies(dependencypackageMixin[0], schema.DependencyPackage{})
-	dependencypackage.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := dependencypackage.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	dependencypackageMixinHooks0 := dependencypackageMixin[0].Hooks()
-
-	dependencypackage.Hooks[1] = dependencypackageMixinHooks0[0]
-	dependencypackageFields := schema.DependencyPackage{}.Fields()
-	_ = dependencypackageFields
-	// dependencypackageDescLicense is the schema descriptor for license field.
-	dependencypackageDescLicense := dependencypackageFields[3].Descriptor()
-	// dependencypackage.DefaultLicense holds the default value on creation for the license field.
-	dependencypackage.DefaultLicense = dependencypackageDescLicense.Default.(string)
-	deployment.Policy = privacy.NewPolicies(schema.Deployment{})
-	deployment.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := deployment.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	deploymentFields := schema.Deployment{}.Fields()
-	_ = deploymentFields
-	// deploymentDescSlug is the schema descriptor for slug field.
-	deploymentDescSlug := deploymentFields[1].Descriptor()
-	// deployment.SlugValidator is a validator for the "slug" field. It is called by the builders before save.
-	deployment.SlugValidator = deploymentDescSlug.Validators[0].(func(string) error)
-	// deploymentDescName is the schema descriptor for name field.
-	deploymentDescName := deploymentFields[2].Descriptor()
-	// deployment.NameValidator is a validator for the "name" field. It is called by the builders before save.
-	deployment.NameValidator = deploymentDescName.Validators[0].(func(string) error)
-	// deploymentDescDefaultRole is the schema descriptor for default_role field.
-	deploymentDescDefaultRole := deploymentFields[3].Descriptor()
-	// deployment.DefaultDefaultRole holds the default value on creation for the default_role field.
-	deployment.DefaultDefaultRole = deploymentDescDefaultRole.Default.(string)
-	// deploymentDescTriageViaComment is the schema descriptor for triage_via_comment field.
-	deploymentDescTriageViaComment := deploymentFields[4].Descriptor()
-	// deployment.DefaultTriageViaComment holds the default value on creation for the triage_via_comment field.
-	deployment.DefaultTriageViaComment = deploymentDescTriageViaComment.Default.(bool)
-	// deploymentDescCrossFileAnalysis is the schema descriptor for cross_file_analysis field.
-	deploymentDescCrossFileAnalysis := deploymentFields[5].Descriptor()
-	// deployment.DefaultCrossFileAnalysis holds the default value on creation for the cross_file_analysis field.
-	deployment.DefaultCrossFileAnalysis = deploymentDescCrossFileAnalysis.Default.(bool)
-	// deploymentDescDependencyQuery is the schema descriptor for dependency_query field.
-	deploymentDescDependencyQuery := deploymentFields[6].Descriptor()
-	// deployment.DefaultDependencyQuery holds the default value on creation for the dependency_query field.
-	deployment.DefaultDependencyQuery = deploymentDescDependencyQuery.Default.(bool)
-	// deploymentDescCatalogRevision is the schema descriptor for catalog_revision field.
-	deploymentDescCatalogRevision := deploymentFields[8].Descriptor()
-	// deployment.DefaultCatalogRevision holds the default value on creation for the catalog_revision field.
-	deployment.DefaultCatalogRevision = deploymentDescCatalogRevision.Default.(int64)
-	findingMixin := schema.Finding{}.Mixin()
-	finding.Policy = privacy.NewPolicies(findingMixin[0], schema.Finding{})
-	finding.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := finding.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	findingMixinHooks0 := findingMixin[0].Hooks()
-	findingHooks := schema.Finding{}.Hooks()
-
-	finding.Hooks[1] = findingMixinHooks0[0]
-
-	finding.Hooks[2] = findingHooks[0]
-	findingFields := schema.Finding{}.Fields()
-	_ = findingFields
-	// findingDescTriageState is the schema descriptor for triage_state field.
-	findingDescTriageState := findingFields[14].Descriptor()
-	// finding.DefaultTriageState holds the default value on creation for the triage_state field.
-	finding.DefaultTriageState = findingDescTriageState.Default.(string)
-	findingeventMixin := schema.FindingEvent{}.Mixin()
-	findingevent.Policy = privacy.NewPolicies(findingeventMixin[0], schema.FindingEvent{})
-	findingevent.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := findingevent.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	findingeventMixinHooks0 := findingeventMixin[0].Hooks()
-	findingeventHooks := schema.FindingEvent{}.Hooks()
-
-	findingevent.Hooks[1] = findingeventMixinHooks0[0]
-
-	findingevent.Hooks[2] = findingeventHooks[0]
-	findingeventFields := schema.FindingEvent{}.Fields()
-	_ = findingeventFields
-	// findingeventDescReason is the schema descriptor for reason field.
-	findingeventDescReason := findingeventFields[5].Descriptor()
-	// findingevent.DefaultReason holds the default value on creation for the reason field.
-	findingevent.DefaultReason = findingeventDescReason.Default.(string)
-	// findingeventDescNote is the schema descriptor for note field.
-	findingeventDescNote := findingeventFields[6].Descriptor()
-	// findingevent.DefaultNote holds the default value on creation for the note field.
-	findingevent.DefaultNote = findingeventDescNote.Default.(string)
-	// findingeventDescActorName is the schema descriptor for actor_name field.
-	findingeventDescActorName := findingeventFields[9].Descriptor()
-	// findingevent.DefaultActorName holds the default value on creation for the actor_name field.
-	findingevent.DefaultActorName = findingeventDescActorName.Default.(string)
-	findingmatchMixin := schema.FindingMatch{}.Mixin()
-	findingmatch.Policy = privacy.NewPolicies(findingmatchMixin[0], schema.FindingMatch{})
-	findingmatch.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := findingmatch.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	findingmatchMixinHooks0 := findingmatchMixin[0].Hooks()
-	findingmatchHooks := schema.FindingMatch{}.Hooks()
-
-	findingmatch.Hooks[1] = findingmatchMixinHooks0[0]
-
-	findingmatch.Hooks[2] = findingmatchHooks[0]
-	identitychangeMixin := schema.IdentityChange{}.Mixin()
-	identitychange.Policy = privacy.NewPolicies(identitychangeMixin[0], schema.IdentityChange{})
-	identitychange.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := identitychange.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	identitychangeMixinHooks0 := identitychangeMixin[0].Hooks()
-	identitychangeHooks := schema.IdentityChange{}.Hooks()
-
-	identitychange.Hooks[1] = identitychangeMixinHooks0[0]
-
-	identitychange.Hooks[2] = identitychangeHooks[0]
-	identitychangeFields := schema.IdentityChange{}.Fields()
-	_ = identitychangeFields
-	// identitychangeDescNote is the schema descriptor for note field.
-	identitychangeDescNote := identitychangeFields[5].Descriptor()
-	// identitychange.DefaultNote holds the default value on creation for the note field.
-	identitychange.DefaultNote = identitychangeDescNote.Default.(string)
-	installcheckMixin := schema.InstallCheck{}.Mixin()
-	installcheck.Policy = privacy.NewPolicies(installcheckMixin[0], schema.InstallCheck{})
-	installcheck.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := installcheck.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	installcheckMixinHooks0 := installcheckMixin[0].Hooks()
-
-	installcheck.Hooks[1] = installcheckMixinHooks0[0]
-	installcheckFields := schema.InstallCheck{}.Fields()
-	_ = installcheckFields
-	// installcheckDescTitle is the schema descriptor for title field.
-	installcheckDescTitle := installcheckFields[6].Descriptor()
-	// installcheck.DefaultTitle holds the default value on creation for the title field.
-	installcheck.DefaultTitle = installcheckDescTitle.Default.(string)
-	installscanMixin := schema.InstallScan{}.Mixin()
-	installscan.Policy = privacy.NewPolicies(installscanMixin[0], schema.InstallScan{})
-	installscan.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := installscan.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	installscanMixinHooks0 := installscanMixin[0].Hooks()
-
-	installscan.Hooks[1] = installscanMixinHooks0[0]
-	invitationMixin := schema.Invitation{}.Mixin()
-	invitation.Policy = privacy.NewPolicies(invitationMixin[0], schema.Invitation{})
-	invitation.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := invitation.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	invitationMixinHooks0 := invitationMixin[0].Hooks()
-
-	invitation.Hooks[1] = invitationMixinHooks0[0]
-	membershipMixin := schema.Membership{}.Mixin()
-	membership.Policy = privacy.NewPolicies(membershipMixin[0], schema.Membership{})
-	membership.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := membership.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	membershipMixinHooks0 := membershipMixin[0].Hooks()
-
-	membership.Hooks[1] = membershipMixinHooks0[0]
-	notificationMixin := schema.Notification{}.Mixin()
-	notification.Policy = privacy.NewPolicies(notificationMixin[0], schema.Notification{})
-	notification.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := notification.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	notificationMixinHooks0 := notificationMixin[0].Hooks()
-
-	notification.Hooks[1] = notificationMixinHooks0[0]
-	notificationeventMixin := schema.NotificationEvent{}.Mixin()
-	notificationevent.Policy = privacy.NewPolicies(notificationeventMixin[0], schema.NotificationEvent{})
-	notificationevent.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := notificationevent.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	notificationeventMixinHooks0 := notificationeventMixin[0].Hooks()
-
-	notificationevent.Hooks[1] = notificationeventMixinHooks0[0]
-	notificationeventFields := schema.NotificationEvent{}.Fields()
-	_ = notificationeventFields
-	// notificationeventDescAfterFindingID is the schema descriptor for after_finding_id field.
-	notificationeventDescAfterFindingID := notificationeventFields[2].Descriptor()
-	// notificationevent.DefaultAfterFindingID holds the default value on creation for the after_finding_id field.
-	notificationevent.DefaultAfterFindingID = notificationeventDescAfterFindingID.Default.(int64)
-	notificationruleMixin := schema.NotificationRule{}.Mixin()
-	notificationrule.Policy = privacy.NewPolicies(notificationruleMixin[0], schema.NotificationRule{})
-	notificationrule.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := notificationrule.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	notificationruleMixinHooks0 := notificationruleMixin[0].Hooks()
-
-	notificationrule.Hooks[1] = notificationruleMixinHooks0[0]
-	notificationruleFields := schema.NotificationRule{}.Fields()
-	_ = notificationruleFields
-	// notificationruleDescIsEnabled is the schema descriptor for is_enabled field.
-	notificationruleDescIsEnabled := notificationruleFields[5].Descriptor()
-	// notificationrule.DefaultIsEnabled holds the default value on creation for the is_enabled field.
-	notificationrule.DefaultIsEnabled = notificationruleDescIsEnabled.Default.(bool)
-	// notificationruleDescUseNetworkBroker is the schema descriptor for use_network_broker field.
-	notificationruleDescUseNetworkBroker := notificationruleFields[7].Descriptor()
-	// notificationrule.DefaultUseNetworkBroker holds the default value on creation for the use_network_broker field.
-	notificationrule.DefaultUseNetworkBroker = notificationruleDescUseNetworkBroker.Default.(bool)
-	// notificationruleDescSendScanCompletion is the schema descriptor for send_scan_completion field.
-	notificationruleDescSendScanCompletion := notificationruleFields[8].Descriptor()
-	// notificationrule.DefaultSendScanCompletion holds the default value on creation for the send_scan_completion field.
-	notificationrule.DefaultSendScanCompletion = notificationruleDescSendScanCompletion.Default.(bool)
-	notificationseenMixin := schema.NotificationSeen{}.Mixin()
-	notificationseen.Policy = privacy.NewPolicies(notificationseenMixin[0], schema.NotificationSeen{})
-	notificationseen.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := notificationseen.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	notificationseenMixinHooks0 := notificationseenMixin[0].Hooks()
-
-	notificationseen.Hooks[1] = notificationseenMixinHooks0[0]
-	notificationwebhookMixin := schema.NotificationWebhook{}.Mixin()
-	notificationwebhook.Policy = privacy.NewPolicies(notificationwebhookMixin[0], schema.NotificationWebhook{})
-	notificationwebhook.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := notificationwebhook.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	notificationwebhookMixinHooks0 := notificationwebhookMixin[0].Hooks()
-
-	notificationwebhook.Hooks[1] = notificationwebhookMixinHooks0[0]
-	notificationwebhookFields := schema.NotificationWebhook{}.Fields()
-	_ = notificationwebhookFields
-	// notificationwebhookDescName is the schema descriptor for name field.
-	notificationwebhookDescName := notificationwebhookFields[1].Descriptor()
-	// notificationwebhook.NameValidator is a validator for the "name" field. It is called by the builders before save.
-	notificationwebhook.NameValidator = notificationwebhookDescName.Validators[0].(func(string) error)
-	// notificationwebhookDescUseNetworkBroker is the schema descriptor for use_network_broker field.
-	notificationwebhookDescUseNetworkBroker := notificationwebhookFields[5].Descriptor()
-	// notificationwebhook.DefaultUseNetworkBroker holds the default value on creation for the use_network_broker field.
-	notificationwebhook.DefaultUseNetworkBroker = notificationwebhookDescUseNetworkBroker.Default.(bool)
-	onboardingtaskMixin := schema.OnboardingTask{}.Mixin()
-	onboardingtask.Policy = privacy.NewPolicies(onboardingtaskMixin[0], schema.OnboardingTask{})
-	onboardingtask.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := onboardingtask.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	onboardingtaskMixinHooks0 := onboardingtaskMixin[0].Hooks()
-
-	onboardingtask.Hooks[1] = onboardingtaskMixinHooks0[0]
-	packagemanagerconfigMixin := schema.PackageManagerConfig{}.Mixin()
-	packagemanagerconfig.Policy = privacy.NewPolicies(packagemanagerconfigMixin[0], schema.PackageManagerConfig{})
-	packagemanagerconfig.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := packagemanagerconfig.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	packagemanagerconfigMixinHooks0 := packagemanagerconfigMixin[0].Hooks()
-
-	packagemanagerconfig.Hooks[1] = packagemanagerconfigMixinHooks0[0]
-	packagemanagerconfigFields := schema.PackageManagerConfig{}.Fields()
-	_ = packagemanagerconfigFields
-	// packagemanagerconfigDescName is the schema descriptor for name field.
-	packagemanagerconfigDescName := packagemanagerconfigFields[1].Descriptor()
-	// packagemanagerconfig.NameValidator is a validator for the "name" field. It is called by the builders before save.
-	packagemanagerconfig.NameValidator = packagemanagerconfigDescName.Validators[0].(func(string) error)
-	// packagemanagerconfigDescRequiresAuth is the schema descriptor for requires_auth field.
-	packagemanagerconfigDescRequiresAuth := packagemanagerconfigFields[3].Descriptor()
-	// packagemanagerconfig.DefaultRequiresAuth holds the default value on creation for the requires_auth field.
-	packagemanagerconfig.DefaultRequiresAuth = packagemanagerconfigDescRequiresAuth.Default.(bool)
-	// packagemanagerconfigDescUseNetworkBroker is the schema descriptor for use_network_broker field.
-	packagemanagerconfigDescUseNetworkBroker := packagemanagerconfigFields[5].Descriptor()
-	// packagemanagerconfig.DefaultUseNetworkBroker holds the default value on creation for the use_network_broker field.
-	packagemanagerconfig.DefaultUseNetworkBroker = packagemanagerconfigDescUseNetworkBroker.Default.(bool)
-	// packagemanagerconfigDescCredentialKind is the schema descriptor for credential_kind field.
-	packagemanagerconfigDescCredentialKind := packagemanagerconfigFields[8].Descriptor()
-	// packagemanagerconfig.DefaultCredentialKind holds the default value on creation for the credential_kind field.
-	packagemanagerconfig.DefaultCredentialKind = packagemanagerconfigDescCredentialKind.Default.(string)
-	pageboundaryMixin := schema.PageBoundary{}.Mixin()
-	pageboundary.Policy = privacy.NewPolicies(pageboundaryMixin[0], schema.PageBoundary{})
-	pageboundary.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := pageboundary.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	pageboundaryMixinHooks0 := pageboundaryMixin[0].Hooks()
-
-	pageboundary.Hooks[1] = pageboundaryMixinHooks0[0]
-	pendingimportMixin := schema.PendingImport{}.Mixin()
-	pendingimport.Policy = privacy.NewPolicies(pendingimportMixin[0], schema.PendingImport{})
-	pendingimport.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := pendingimport.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	pendingimportMixinHooks0 := pendingimportMixin[0].Hooks()
-
-	pendingimport.Hooks[1] = pendingimportMixinHooks0[0]
-	productfeedbackMixin := schema.ProductFeedback{}.Mixin()
-	productfeedback.Policy = privacy.NewPolicies(productfeedbackMixin[0], schema.ProductFeedback{})
-	productfeedback.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := productfeedback.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	productfeedbackMixinHooks0 := productfeedbackMixin[0].Hooks()
-
-	productfeedback.Hooks[1] = productfeedbackMixinHooks0[0]
-	projectMixin := schema.Project{}.Mixin()
-	project.Policy = privacy.NewPolicies(projectMixin[0], schema.Project{})
-	project.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := project.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	projectMixinHooks0 := projectMixin[0].Hooks()
-	projectHooks := schema.Project{}.Hooks()
-
-	project.Hooks[1] = projectMixinHooks0[0]
-
-	project.Hooks[2] = projectHooks[0]
-
-	project.Hooks[3] = projectHooks[1]
-	projectFields := schema.Project{}.Fields()
-	_ = projectFields
-	// projectDescName is the schema descriptor for name field.
-	projectDescName := projectFields[1].Descriptor()
-	// project.NameValidator is a validator for the "name" field. It is called by the builders before save.
-	project.NameValidator = projectDescName.Validators[0].(func(string) error)
-	// projectDescNameKey is the schema descriptor for name_key field.
-	projectDescNameKey := projectFields[2].Descriptor()
-	// project.NameKeyValidator is a validator for the "name_key" field. It is called by the builders before save.
-	project.NameKeyValidator = projectDescNameKey.Validators[0].(func(string) error)
-	// projectDescURL is the schema descriptor for url field.
-	projectDescURL := projectFields[3].Descriptor()
-	// project.DefaultURL holds the default value on creation for the url field.
-	project.DefaultURL = projectDescURL.Default.(string)
-	// projectDescRepositoryURL is the schema descriptor for repository_url field.
-	projectDescRepositoryURL := projectFields[4].Descriptor()
-	// project.DefaultRepositoryURL holds the default value on creation for the repository_url field.
-	project.DefaultRepositoryURL = projectDescRepositoryURL.Default.(string)
-	// projectDescBoundBy is the schema descriptor for bound_by field.
-	projectDescBoundBy := projectFields[5].Descriptor()
-	// project.DefaultBoundBy holds the default value on creation for the bound_by field.
-	project.DefaultBoundBy = projectDescBoundBy.Default.(string)
-	// projectDescDefaultBranch is the schema descriptor for default_branch field.
-	projectDescDefaultBranch := projectFields[6].Descriptor()
-	// project.DefaultDefaultBranch holds the default value on creation for the default_branch field.
-	project.DefaultDefaultBranch = projectDescDefaultBranch.Default.(string)
-	// projectDescPrimaryBranch is the schema descriptor for primary_branch field.
-	projectDescPrimaryBranch := projectFields[7].Descriptor()
-	// project.DefaultPrimaryBranch holds the default value on creation for the primary_branch field.
-	project.DefaultPrimaryBranch = projectDescPrimaryBranch.Default.(string)
-	// projectDescVisibility is the schema descriptor for visibility field.
-	projectDescVisibility := projectFields[8].Descriptor()
-	// project.DefaultVisibility holds the default value on creation for the visibility field.
-	project.DefaultVisibility = projectDescVisibility.Default.(string)
-	// projectDescScmType is the schema descriptor for scm_type field.
-	projectDescScmType := projectFields[9].Descriptor()
-	// project.DefaultScmType holds the default value on creation for the scm_type field.
-	project.DefaultScmType = projectDescScmType.Default.(string)
-	// projectDescManagedDiffScan is the schema descriptor for managed_diff_scan field.
-	projectDescManagedDiffScan := projectFields[10].Descriptor()
-	// project.DefaultManagedDiffScan holds the default value on creation for the managed_diff_scan field.
-	project.DefaultManagedDiffScan = projectDescManagedDiffScan.Default.(bool)
-	// projectDescManagedFullScan is the schema descriptor for managed_full_scan field.
-	projectDescManagedFullScan := projectFields[11].Descriptor()
-	// project.DefaultManagedFullScan holds the default value on creation for the managed_full_scan field.
-	project.DefaultManagedFullScan = projectDescManagedFullScan.Default.(bool)
-	projecttagMixin := schema.ProjectTag{}.Mixin()
-	projecttag.Policy = privacy.NewPolicies(projecttagMixin[0], schema.ProjectTag{})
-	projecttag.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := projecttag.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	projecttagMixinHooks0 := projecttagMixin[0].Hooks()
-	projecttagHooks := schema.ProjectTag{}.Hooks()
-
-	projecttag.Hooks[1] = projecttagMixinHooks0[0]
-
-	projecttag.Hooks[2] = projecttagHooks[0]
-	remediationpolicyMixin := schema.RemediationPolicy{}.Mixin()
-	remediationpolicy.Policy = privacy.NewPolicies(remediationpolicyMixin[0], schema.RemediationPolicy{})
-	remediationpolicy.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := remediationpolicy.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	remediationpolicyMixinHooks0 := remediationpolicyMixin[0].Hooks()
-
-	remediationpolicy.Hooks[1] = remediationpolicyMixinHooks0[0]
-	reviewcommentcontentMixin := schema.ReviewCommentContent{}.Mixin()
-	reviewcommentcontent.Policy = privacy.NewPolicies(reviewcommentcontentMixin[0], schema.ReviewCommentContent{})
-	reviewcommentcontent.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := reviewcommentcontent.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	reviewcommentcontentMixinHooks0 := reviewcommentcontentMixin[0].Hooks()
-
-	reviewcommentcontent.Hooks[1] = reviewcommentcontentMixinHooks0[0]
-	ruleMixin := schema.Rule{}.Mixin()
-	rule.Policy = privacy.NewPolicies(ruleMixin[0], schema.Rule{})
-	rule.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := rule.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	ruleMixinHooks0 := ruleMixin[0].Hooks()
-	ruleHooks := schema.Rule{}.Hooks()
-
-	rule.Hooks[1] = ruleMixinHooks0[0]
-
-	rule.Hooks[2] = ruleHooks[0]
-	rulealiasMixin := schema.RuleAlias{}.Mixin()
-	rulealias.Policy = privacy.NewPolicies(rulealiasMixin[0], schema.RuleAlias{})
-	rulealias.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := rulealias.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	rulealiasMixinHooks0 := rulealiasMixin[0].Hooks()
-
-	rulealias.Hooks[1] = rulealiasMixinHooks0[0]
-	ruledocumentMixin := schema.RuleDocument{}.Mixin()
-	ruledocument.Policy = privacy.NewPolicies(ruledocumentMixin[0], schema.RuleDocument{})
-	ruledocument.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := ruledocument.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	ruledocumentMixinHooks0 := ruledocumentMixin[0].Hooks()
-
-	ruledocument.Hooks[1] = ruledocumentMixinHooks0[0]
-	ruledocumentFields := schema.RuleDocument{}.Fields()
-	_ = ruledocumentFields
-	// ruledocumentDescVisibility is the schema descriptor for visibility field.
-	ruledocumentDescVisibility := ruledocumentFields[7].Descriptor()
-	// ruledocument.DefaultVisibility holds the default value on creation for the visibility field.
-	ruledocument.DefaultVisibility = ruledocumentDescVisibility.Default.(string)
-	ruleversionMixin := schema.RuleVersion{}.Mixin()
-	ruleversion.Policy = privacy.NewPolicies(ruleversionMixin[0], schema.RuleVersion{})
-	ruleversion.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := ruleversion.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	ruleversionMixinHooks0 := ruleversionMixin[0].Hooks()
-
-	ruleversion.Hooks[1] = ruleversionMixinHooks0[0]
-	scanMixin := schema.Scan{}.Mixin()
-	scan.Policy = privacy.NewPolicies(scanMixin[0], schema.Scan{})
-	scan.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := scan.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	scanMixinHooks0 := scanMixin[0].Hooks()
-	scanHooks := schema.Scan{}.Hooks()
-
-	scan.Hooks[1] = scanMixinHooks0[0]
-
-	scan.Hooks[2] = scanHooks[0]
-	scanFields := schema.Scan{}.Fields()
-	_ = scanFields
-	// scanDescResultsState is the schema descriptor for results_state field.
-	scanDescResultsState := scanFields[8].Descriptor()
-	// scan.DefaultResultsState holds the default value on creation for the results_state field.
-	scan.DefaultResultsState = scanDescResultsState.Default.(string)
-	// scanDescExitCode is the schema descriptor for exit_code field.
-	scanDescExitCode := scanFields[10].Descriptor()
-	// scan.DefaultExitCode holds the default value on creation for the exit_code field.
-	scan.DefaultExitCode = scanDescExitCode.Default.(int32)
-	// scanDescTotalCount is the schema descriptor for total_count field.
-	scanDescTotalCount := scanFields[11].Descriptor()
-	// scan.DefaultTotalCount holds the default value on creation for the total_count field.
-	scan.DefaultTotalCount = scanDescTotalCount.Default.(int32)
-	// scanDescCodeCount is the schema descriptor for code_count field.
-	scanDescCodeCount := scanFields[12].Descriptor()
-	// scan.DefaultCodeCount holds the default value on creation for the code_count field.
-	scan.DefaultCodeCount = scanDescCodeCount.Default.(int32)
-	// scanDescSupplyChainCount is the schema descriptor for supply_chain_count field.
-	scanDescSupplyChainCount := scanFields[13].Descriptor()
-	// scan.DefaultSupplyChainCount holds the default value on creation for the supply_chain_count field.
-	scan.DefaultSupplyChainCount = scanDescSupplyChainCount.Default.(int32)
-	// scanDescSecretsCount is the schema descriptor for secrets_count field.
-	scanDescSecretsCount := scanFields[14].Descriptor()
-	// scan.DefaultSecretsCount holds the default value on creation for the secrets_count field.
-	scan.DefaultSecretsCount = scanDescSecretsCount.Default.(int32)
-	scancoverageMixin := schema.ScanCoverage{}.Mixin()
-	scancoverage.Policy = privacy.NewPolicies(scancoverageMixin[0], schema.ScanCoverage{})
-	scancoverage.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := scancoverage.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	scancoverageMixinHooks0 := scancoverageMixin[0].Hooks()
-	scancoverageHooks := schema.ScanCoverage{}.Hooks()
-
-	scancoverage.Hooks[1] = scancoverageMixinHooks0[0]
-
-	scancoverage.Hooks[2] = scancoverageHooks[0]
-	scanpayloadMixin := schema.ScanPayload{}.Mixin()
-	scanpayload.Policy = privacy.NewPolicies(scanpayloadMixin[0], schema.ScanPayload{})
-	scanpayload.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := scanpayload.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	scanpayloadMixinHooks0 := scanpayloadMixin[0].Hooks()
-
-	scanpayload.Hooks[1] = scanpayloadMixinHooks0[0]
-	scmappMixin := schema.ScmApp{}.Mixin()
-	scmapp.Policy = privacy.NewPolicies(scmappMixin[0], schema.ScmApp{})
-	scmapp.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := scmapp.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	scmappMixinHooks0 := scmappMixin[0].Hooks()
-
-	scmapp.Hooks[1] = scmappMixinHooks0[0]
-	scmappFields := schema.ScmApp{}.Fields()
-	_ = scmappFields
-	// scmappDescEntityType is the schema descriptor for entity_type field.
-	scmappDescEntityType := scmappFields[6].Descriptor()
-	// scmapp.DefaultEntityType holds the default value on creation for the entity_type field.
-	scmapp.DefaultEntityType = scmappDescEntityType.Default.(string)
-	// scmappDescSlug is the schema descriptor for slug field.
-	scmappDescSlug := scmappFields[9].Descriptor()
-	// scmapp.DefaultSlug holds the default value on creation for the slug field.
-	scmapp.DefaultSlug = scmappDescSlug.Default.(string)
-	// scmappDescAppID is the schema descriptor for app_id field.
-	scmappDescAppID := scmappFields[10].Descriptor()
-	// scmapp.DefaultAppID holds the default value on creation for the app_id field.
-	scmapp.DefaultAppID = scmappDescAppID.Default.(string)
-	// scmappDescName is the schema descriptor for name field.
-	scmappDescName := scmappFields[11].Descriptor()
-	// scmapp.DefaultName holds the default value on creation for the name field.
-	scmapp.DefaultName = scmappDescName.Default.(string)
-	// scmappDescCodeAccess is the schema descriptor for code_access field.
-	scmappDescCodeAccess := scmappFields[12].Descriptor()
-	// scmapp.DefaultCodeAccess holds the default value on creation for the code_access field.
-	scmapp.DefaultCodeAccess = scmappDescCodeAccess.Default.(bool)
-	// scmappDescTenantID is the schema descriptor for tenant_id field.
-	scmappDescTenantID := scmappFields[13].Descriptor()
-	// scmapp.DefaultTenantID holds the default value on creation for the tenant_id field.
-	scmapp.DefaultTenantID = scmappDescTenantID.Default.(string)
-	// scmappDescClientID is the schema descriptor for client_id field.
-	scmappDescClientID := scmappFields[14].Descriptor()
-	// scmapp.DefaultClientID holds the default value on creation for the client_id field.
-	scmapp.DefaultClientID = scmappDescClientID.Default.(string)
-	// scmappDescInstallationID is the schema descriptor for installation_id field.
-	scmappDescInstallationID := scmappFields[15].Descriptor()
-	// scmapp.DefaultInstallationID holds the default value on creation for the installation_id field.
-	scmapp.DefaultInstallationID = scmappDescInstallationID.Default.(string)
-	// scmappDescSuspended is the schema descriptor for suspended field.
-	scmappDescSuspended := scmappFields[16].Descriptor()
-	// scmapp.DefaultSuspended holds the default value on creation for the suspended field.
-	scmapp.DefaultSuspended = scmappDescSuspended.Default.(bool)
-	// scmappDescWebhookKey is the schema descriptor for webhook_key field.
-	scmappDescWebhookKey := scmappFields[20].Descriptor()
-	// scmapp.DefaultWebhookKey holds the default value on creation for the webhook_key field.
-	scmapp.DefaultWebhookKey = scmappDescWebhookKey.Default.(string)
-	scmconfigMixin := schema.ScmConfig{}.Mixin()
-	scmconfig.Policy = privacy.NewPolicies(scmconfigMixin[0], schema.ScmConfig{})
-	scmconfig.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := scmconfig.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	scmconfigMixinHooks0 := scmconfigMixin[0].Hooks()
-
-	scmconfig.Hooks[1] = scmconfigMixinHooks0[0]
-	scmconfigFields := schema.ScmConfig{}.Fields()
-	_ = scmconfigFields
-	// scmconfigDescNamespace is the schema descriptor for namespace field.
-	scmconfigDescNamespace := scmconfigFields[2].Descriptor()
-	// scmconfig.NamespaceValidator is a validator for the "namespace" field. It is called by the builders before save.
-	scmconfig.NamespaceValidator = scmconfigDescNamespace.Validators[0].(func(string) error)
-	// scmconfigDescSourceID is the schema descriptor for source_id field.
-	scmconfigDescSourceID := scmconfigFields[3].Descriptor()
-	// scmconfig.DefaultSourceID holds the default value on creation for the source_id field.
-	scmconfig.DefaultSourceID = scmconfigDescSourceID.Default.(string)
-	// scmconfigDescScmID is the schema descriptor for scm_id field.
-	scmconfigDescScmID := scmconfigFields[5].Descriptor()
-	// scmconfig.DefaultScmID holds the default value on creation for the scm_id field.
-	scmconfig.DefaultScmID = scmconfigDescScmID.Default.(string)
-	// scmconfigDescInstalled is the schema descriptor for installed field.
-	scmconfigDescInstalled := scmconfigFields[8].Descriptor()
-	// scmconfig.DefaultInstalled holds the default value on creation for the installed field.
-	scmconfig.DefaultInstalled = scmconfigDescInstalled.Default.(bool)
-	// scmconfigDescSuspended is the schema descriptor for suspended field.
-	scmconfigDescSuspended := scmconfigFields[9].Descriptor()
-	// scmconfig.DefaultSuspended holds the default value on creation for the suspended field.
-	scmconfig.DefaultSuspended = scmconfigDescSuspended.Default.(bool)
-	// scmconfigDescEntityType is the schema descriptor for entity_type field.
-	scmconfigDescEntityType := scmconfigFields[10].Descriptor()
-	// scmconfig.DefaultEntityType holds the default value on creation for the entity_type field.
-	scmconfig.DefaultEntityType = scmconfigDescEntityType.Default.(string)
-	// scmconfigDescAutoScan is the schema descriptor for auto_scan field.
-	scmconfigDescAutoScan := scmconfigFields[11].Descriptor()
-	// scmconfig.DefaultAutoScan holds the default value on creation for the auto_scan field.
-	scmconfig.DefaultAutoScan = scmconfigDescAutoScan.Default.(bool)
-	// scmconfigDescDiffEnabled is the schema descriptor for diff_enabled field.
-	scmconfigDescDiffEnabled := scmconfigFields[12].Descriptor()
-	// scmconfig.DefaultDiffEnabled holds the default value on creation for the diff_enabled field.
-	scmconfig.DefaultDiffEnabled = scmconfigDescDiffEnabled.Default.(bool)
-	// scmconfigDescUseNetworkBroker is the schema descriptor for use_network_broker field.
-	scmconfigDescUseNetworkBroker := scmconfigFields[13].Descriptor()
-	// scmconfig.DefaultUseNetworkBroker holds the default value on creation for the use_network_broker field.
-	scmconfig.DefaultUseNetworkBroker = scmconfigDescUseNetworkBroker.Default.(bool)
-	// scmconfigDescCheckOk is the schema descriptor for check_ok field.
-	scmconfigDescCheckOk := scmconfigFields[15].Descriptor()
-	// scmconfig.DefaultCheckOk holds the default value on creation for the check_ok field.
-	scmconfig.DefaultCheckOk = scmconfigDescCheckOk.Default.(bool)
-	// scmconfigDescCheckError is the schema descriptor for check_error field.
-	scmconfigDescCheckError := scmconfigFields[16].Descriptor()
-	// scmconfig.DefaultCheckError holds the default value on creation for the check_error field.
-	scmconfig.DefaultCheckError = scmconfigDescCheckError.Default.(string)
-	// scmconfigDescWebhookKey is the schema descriptor for webhook_key field.
-	scmconfigDescWebhookKey := scmconfigFields[19].Descriptor()
-	// scmconfig.DefaultWebhookKey holds the default value on creation for the webhook_key field.
-	scmconfig.DefaultWebhookKey = scmconfigDescWebhookKey.Default.(string)
-	setting.Policy = privacy.NewPolicies(schema.Setting{})
-	setting.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := setting.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	signingkey.Policy = privacy.NewPolicies(schema.SigningKey{})
-	signingkey.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := signingkey.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	tagMixin := schema.Tag{}.Mixin()
-	tag.Policy = privacy.NewPolicies(tagMixin[0], schema.Tag{})
-	tag.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := tag.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	tagMixinHooks0 := tagMixin[0].Hooks()
-
-	tag.Hooks[1] = tagMixinHooks0[0]
-	tagFields := schema.Tag{}.Fields()
-	_ = tagFields
-	// tagDescName is the schema descriptor for name field.
-	tagDescName := tagFields[1].Descriptor()
-	// tag.NameValidator is a validator for the "name" field. It is called by the builders before save.
-	tag.NameValidator = tagDescName.Validators[0].(func(string) error)
-	teamMixin := schema.Team{}.Mixin()
-	team.Policy = privacy.NewPolicies(teamMixin[0], schema.Team{})
-	team.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := team.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	teamMixinHooks0 := teamMixin[0].Hooks()
-
-	team.Hooks[1] = teamMixinHooks0[0]
-	teamFields := schema.Team{}.Fields()
-	_ = teamFields
-	// teamDescName is the schema descriptor for name field.
-	teamDescName := teamFields[1].Descriptor()
-	// team.NameValidator is a validator for the "name" field. It is called by the builders before save.
-	team.NameValidator = teamDescName.Validators[0].(func(string) error)
-	// teamDescSlug is the schema descriptor for slug field.
-	teamDescSlug := teamFields[2].Descriptor()
-	// team.SlugValidator is a validator for the "slug" field. It is called by the builders before save.
-	team.SlugValidator = teamDescSlug.Validators[0].(func(string) error)
-	// teamDescIsProjectDefault is the schema descriptor for is_project_default field.
-	teamDescIsProjectDefault := teamFields[4].Descriptor()
-	// team.DefaultIsProjectDefault holds the default value on creation for the is_project_default field.
-	team.DefaultIsProjectDefault = teamDescIsProjectDefault.Default.(bool)
-	// teamDescIsUserDefault is the schema descriptor for is_user_default field.
-	teamDescIsUserDefault := teamFields[5].Descriptor()
-	// team.DefaultIsUserDefault holds the default value on creation for the is_user_default field.
-	team.DefaultIsUserDefault = teamDescIsUserDefault.Default.(bool)
-	teammemberMixin := schema.TeamMember{}.Mixin()
-	teammember.Policy = privacy.NewPolicies(teammemberMixin[0], schema.TeamMember{})
-	teammember.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := teammember.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	teammemberMixinHooks0 := teammemberMixin[0].Hooks()
-
-	teammember.Hooks[1] = teammemberMixinHooks0[0]
-	teamprojectMixin := schema.TeamProject{}.Mixin()
-	teamproject.Policy = privacy.NewPolicies(teamprojectMixin[0], schema.TeamProject{})
-	teamproject.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := teamproject.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	teamprojectMixinHooks0 := teamprojectMixin[0].Hooks()
-
-	teamproject.Hooks[1] = teamprojectMixinHooks0[0]
-	tokenMixin := schema.Token{}.Mixin()
-	token.Policy = privacy.NewPolicies(tokenMixin[0], schema.Token{})
-	token.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := token.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	tokenMixinHooks0 := tokenMixin[0].Hooks()
-
-	token.Hooks[1] = tokenMixinHooks0[0]
-	tokenrequestMixin := schema.TokenRequest{}.Mixin()
-	tokenrequest.Policy = privacy.NewPolicies(tokenrequestMixin[0], schema.TokenRequest{})
-	tokenrequest.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := tokenrequest.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	tokenrequestMixinHooks0 := tokenrequestMixin[0].Hooks()
-
-	tokenrequest.Hooks[1] = tokenrequestMixinHooks0[0]
-	user.Policy = privacy.NewPolicies(schema.User{})
-	user.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := user.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	userFields := schema.User{}.Fields()
-	_ = userFields
-	// userDescEmail is the schema descriptor for email field.
-	userDescEmail := userFields[1].Descriptor()
-	// user.EmailValidator is a validator for the "email" field. It is called by the builders before save.
-	user.EmailValidator = userDescEmail.Validators[0].(func(string) error)
-	webhookeventMixin := schema.WebhookEvent{}.Mixin()
-	webhookevent.Policy = privacy.NewPolicies(webhookeventMixin[0], schema.WebhookEvent{})
-	webhookevent.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := webhookevent.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	webhookeventMixinHooks0 := webhookeventMixin[0].Hooks()
-
-	webhookevent.Hooks[1] = webhookeventMixinHooks0[0]
-	webhookeventFields := schema.WebhookEvent{}.Fields()
-	_ = webhookeventFields
-	// webhookeventDescAttempts is the schema descriptor for attempts field.
-	webhookeventDescAttempts := webhookeventFields[7].Descriptor()
-	// webhookevent.DefaultAttempts holds the default value on creation for the attempts field.
-	webhookevent.DefaultAttempts = webhookeventDescAttempts.Default.(int)
-	// webhookeventDescFailed is the schema descriptor for failed field.
-	webhookeventDescFailed := webhookeventFields[8].Descriptor()
-	// webhookevent.DefaultFailed holds the default value on creation for the failed field.
-	webhookevent.DefaultFailed = webhookeventDescFailed.Default.(bool)
-	webhookreceiptMixin := schema.WebhookReceipt{}.Mixin()
-	webhookreceipt.Policy = privacy.NewPolicies(webhookreceiptMixin[0], schema.WebhookReceipt{})
-	webhookreceipt.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := webhookreceipt.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	webhookreceiptMixinHooks0 := webhookreceiptMixin[0].Hooks()
-
-	webhookreceipt.Hooks[1] = webhookreceiptMixinHooks0[0]
-	workflowMixin := schema.Workflow{}.Mixin()
-	workflow.Policy = privacy.NewPolicies(workflowMixin[0], schema.Workflow{})
-	workflow.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := workflow.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	workflowMixinHooks0 := workflowMixin[0].Hooks()
-
-	workflow.Hooks[1] = workflowMixinHooks0[0]
-	workflowFields := schema.Workflow{}.Fields()
-	_ = workflowFields
-	// workflowDescName is the schema descriptor for name field.
-	workflowDescName := workflowFields[1].Descriptor()
-	// workflow.NameValidator is a validator for the "name" field. It is called by the builders before save.
-	workflow.NameValidator = workflowDescName.Validators[0].(func(string) error)
-	// workflowDescEnabled is the schema descriptor for enabled field.
-	workflowDescEnabled := workflowFields[2].Descriptor()
-	// workflow.DefaultEnabled holds the default value on creation for the enabled field.
-	workflow.DefaultEnabled = workflowDescEnabled.Default.(bool)
-	// workflowDescVersionID is the schema descriptor for version_id field.
-	workflowDescVersionID := workflowFields[3].Descriptor()
-	// workflow.DefaultVersionID holds the default value on creation for the version_id field.
-	workflow.DefaultVersionID = workflowDescVersionID.Default.(int64)
-	workflowartifactMixin := schema.WorkflowArtifact{}.Mixin()
-	workflowartifact.Policy = privacy.NewPolicies(workflowartifactMixin[0], schema.WorkflowArtifact{})
-	workflowartifact.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := workflowartifact.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	workflowartifactMixinHooks0 := workflowartifactMixin[0].Hooks()
-
-	workflowartifact.Hooks[1] = workflowartifactMixinHooks0[0]
-	workflowattemptMixin := schema.WorkflowAttempt{}.Mixin()
-	workflowattempt.Policy = privacy.NewPolicies(workflowattemptMixin[0], schema.WorkflowAttempt{})
-	workflowattempt.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := workflowattempt.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	workflowattemptMixinHooks0 := workflowattemptMixin[0].Hooks()
-
-	workflowattempt.Hooks[1] = workflowattemptMixinHooks0[0]
-	workflowattemptFields := schema.WorkflowAttempt{}.Fields()
-	_ = workflowattemptFields
-	// workflowattemptDescExternal is the schema descriptor for external field.
-	workflowattemptDescExternal := workflowattemptFields[6].Descriptor()
-	// workflowattempt.DefaultExternal holds the default value on creation for the external field.
-	workflowattempt.DefaultExternal = workflowattemptDescExternal.Default.(bool)
-	// workflowattemptDescError is the schema descriptor for error field.
-	workflowattemptDescError := workflowattemptFields[8].Descriptor()
-	// workflowattempt.DefaultError holds the default value on creation for the error field.
-	workflowattempt.DefaultError = workflowattemptDescError.Default.(string)
-	// workflowattemptDescWorker is the schema descriptor for worker field.
-	workflowattemptDescWorker := workflowattemptFields[9].Descriptor()
-	// workflowattempt.DefaultWorker holds the default value on creation for the worker field.
-	workflowattempt.DefaultWorker = workflowattemptDescWorker.Default.(string)
-	// workflowattemptDescNotBefore is the schema descriptor for not_before field.
-	workflowattemptDescNotBefore := workflowattemptFields[10].Descriptor()
-	// workflowattempt.DefaultNotBefore holds the default value on creation for the not_before field.
-	workflowattempt.DefaultNotBefore = workflowattemptDescNotBefore.Default.(int64)
-	// workflowattemptDescCostUsd is the schema descriptor for cost_usd field.
-	workflowattemptDescCostUsd := workflowattemptFields[13].Descriptor()
-	// workflowattempt.DefaultCostUsd holds the default value on creation for the cost_usd field.
-	workflowattempt.DefaultCostUsd = workflowattemptDescCostUsd.Default.(float64)
-	// workflowattemptDescCostCredits is the schema descriptor for cost_credits field.
-	workflowattemptDescCostCredits := workflowattemptFields[14].Descriptor()
-	// workflowattempt.DefaultCostCredits holds the default value on creation for the cost_credits field.
-	workflowattempt.DefaultCostCredits = workflowattemptDescCostCredits.Default.(float64)
-	workflowfindingMixin := schema.WorkflowFinding{}.Mixin()
-	workflowfinding.Policy = privacy.NewPolicies(workflowfindingMixin[0], schema.WorkflowFinding{})
-	workflowfinding.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := workflowfinding.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	workflowfindingMixinHooks0 := workflowfindingMixin[0].Hooks()
-
-	workflowfinding.Hooks[1] = workflowfindingMixinHooks0[0]
-	workflowfindingFields := schema.WorkflowFinding{}.Fields()
-	_ = workflowfindingFields
-	// workflowfindingDescIssueID is the schema descriptor for issue_id field.
-	workflowfindingDescIssueID := workflowfindingFields[3].Descriptor()
-	// workflowfinding.DefaultIssueID holds the default value on creation for the issue_id field.
-	workflowfinding.DefaultIssueID = workflowfindingDescIssueID.Default.(int64)
-	// workflowfindingDescFile is the schema descriptor for file field.
-	workflowfindingDescFile := workflowfindingFields[4].Descriptor()
-	// workflowfinding.DefaultFile holds the default value on creation for the file field.
-	workflowfinding.DefaultFile = workflowfindingDescFile.Default.(string)
-	// workflowfindingDescStartLine is the schema descriptor for start_line field.
-	workflowfindingDescStartLine := workflowfindingFields[5].Descriptor()
-	// workflowfinding.DefaultStartLine holds the default value on creation for the start_line field.
-	workflowfinding.DefaultStartLine = workflowfindingDescStartLine.Default.(int64)
-	// workflowfindingDescEndLine is the schema descriptor for end_line field.
-	workflowfindingDescEndLine := workflowfindingFields[6].Descriptor()
-	// workflowfinding.DefaultEndLine holds the default value on creation for the end_line field.
-	workflowfinding.DefaultEndLine = workflowfindingDescEndLine.Default.(int64)
-	// workflowfindingDescSeverity is the schema descriptor for severity field.
-	workflowfindingDescSeverity := workflowfindingFields[7].Descriptor()
-	// workflowfinding.DefaultSeverity holds the default value on creation for the severity field.
-	workflowfinding.DefaultSeverity = workflowfindingDescSeverity.Default.(string)
-	// workflowfindingDescVulnerable is the schema descriptor for vulnerable field.
-	workflowfindingDescVulnerable := workflowfindingFields[8].Descriptor()
-	// workflowfinding.DefaultVulnerable holds the default value on creation for the vulnerable field.
-	workflowfinding.DefaultVulnerable = workflowfindingDescVulnerable.Default.(bool)
-	// workflowfindingDescReasoning is the schema descriptor for reasoning field.
-	workflowfindingDescReasoning := workflowfindingFields[9].Descriptor()
-	// workflowfinding.DefaultReasoning holds the default value on creation for the reasoning field.
-	workflowfinding.DefaultReasoning = workflowfindingDescReasoning.Default.(string)
-	workflowforkMixin := schema.WorkflowFork{}.Mixin()
-	workflowfork.Policy = privacy.NewPolicies(workflowforkMixin[0], schema.WorkflowFork{})
-	workflowfork.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := workflowfork.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	workflowforkMixinHooks0 := workflowforkMixin[0].Hooks()
-
-	workflowfork.Hooks[1] = workflowforkMixinHooks0[0]
-	workflowforkFields := schema.WorkflowFork{}.Fields()
-	_ = workflowforkFields
-	// workflowforkDescParentID is the schema descriptor for parent_id field.
-	workflowforkDescParentID := workflowforkFields[3].Descriptor()
-	// workflowfork.DefaultParentID holds the default value on creation for the parent_id field.
-	workflowfork.DefaultParentID = workflowforkDescParentID.Default.(int64)
-	// workflowforkDescStarted is the schema descriptor for started field.
-	workflowforkDescStarted := workflowforkFields[7].Descriptor()
-	// workflowfork.DefaultStarted holds the default value on creation for the started field.
-	workflowfork.DefaultStarted = workflowforkDescStarted.Default.(int32)
-	// workflowforkDescArrived is the schema descriptor for arrived field.
-	workflowforkDescArrived := workflowforkFields[8].Descriptor()
-	// workflowfork.DefaultArrived holds the default value on creation for the arrived field.
-	workflowfork.DefaultArrived = workflowforkDescArrived.Default.(int32)
-	workflowrunMixin := schema.WorkflowRun{}.Mixin()
-	workflowrun.Policy = privacy.NewPolicies(workflowrunMixin[0], schema.WorkflowRun{})
-	workflowrun.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := workflowrun.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	workflowrunMixinHooks0 := workflowrunMixin[0].Hooks()
-	workflowrunHooks := schema.WorkflowRun{}.Hooks()
-
-	workflowrun.Hooks[1] = workflowrunMixinHooks0[0]
-
-	workflowrun.Hooks[2] = workflowrunHooks[0]
-	workflowrunFields := schema.WorkflowRun{}.Fields()
-	_ = workflowrunFields
-	// workflowrunDescError is the schema descriptor for error field.
-	workflowrunDescError := workflowrunFields[5].Descriptor()
-	// workflowrun.DefaultError holds the default value on creation for the error field.
-	workflowrun.DefaultError = workflowrunDescError.Default.(string)
-	// workflowrunDescJobName is the schema descriptor for job_name field.
-	workflowrunDescJobName := workflowrunFields[6].Descriptor()
-	// workflowrun.DefaultJobName holds the default value on creation for the job_name field.
-	workflowrun.DefaultJobName = workflowrunDescJobName.Default.(string)
-	// workflowrunDescGitRef is the schema descriptor for git_ref field.
-	workflowrunDescGitRef := workflowrunFields[7].Descriptor()
-	// workflowrun.DefaultGitRef holds the default value on creation for the git_ref field.
-	workflowrun.DefaultGitRef = workflowrunDescGitRef.Default.(string)
-	// workflowrunDescPrID is the schema descriptor for pr_id field.
-	workflowrunDescPrID := workflowrunFields[8].Descriptor()
-	// workflowrun.DefaultPrID holds the default value on creation for the pr_id field.
-	workflowrun.DefaultPrID = workflowrunDescPrID.Default.(string)
-	// workflowrunDescRepoName is the schema descriptor for repo_name field.
-	workflowrunDescRepoName := workflowrunFields[9].Descriptor()
-	// workflowrun.DefaultRepoName holds the default value on creation for the repo_name field.
-	workflowrun.DefaultRepoName = workflowrunDescRepoName.Default.(string)
-	// workflowrunDescRepoURL is the schema descriptor for repo_url field.
-	workflowrunDescRepoURL := workflowrunFields[10].Descriptor()
-	// workflowrun.DefaultRepoURL holds the default value on creation for the repo_url field.
-	workflowrun.DefaultRepoURL = workflowrunDescRepoURL.Default.(string)
-	// workflowrunDescRepoScmType is the schema descriptor for repo_scm_type field.
-	workflowrunDescRepoScmType := workflowrunFields[11].Descriptor()
-	// workflowrun.DefaultRepoScmType holds the default value on creation for the repo_scm_type field.
-	workflowrun.DefaultRepoScmType = workflowrunDescRepoScmType.Default.(string)
-	// workflowrunDescRetryOf is the schema descriptor for retry_of field.
-	workflowrunDescRetryOf := workflowrunFields[16].Descriptor()
-	// workflowrun.DefaultRetryOf holds the default value on creation for the retry_of field.
-	workflowrun.DefaultRetryOf = workflowrunDescRetryOf.Default.(int64)
-	// workflowrunDescBudgetCredits is the schema descriptor for budget_credits field.
-	workflowrunDescBudgetCredits := workflowrunFields[20].Descriptor()
-	// workflowrun.DefaultBudgetCredits holds the default value on creation for the budget_credits field.
-	workflowrun.DefaultBudgetCredits = workflowrunDescBudgetCredits.Default.(float64)
-	// workflowrunDescCostUsd is the schema descriptor for cost_usd field.
-	workflowrunDescCostUsd := workflowrunFields[21].Descriptor()
-	// workflowrun.DefaultCostUsd holds the default value on creation for the cost_usd field.
-	workflowrun.DefaultCostUsd = workflowrunDescCostUsd.Default.(float64)
-	// workflowrunDescCostCredits is the schema descriptor for cost_credits field.
-	workflowrunDescCostCredits := workflowrunFields[22].Descriptor()
-	// workflowrun.DefaultCostCredits holds the default value on creation for the cost_credits field.
-	workflowrun.DefaultCostCredits = workflowrunDescCostCredits.Default.(float64)
-	// workflowrunDescTotalFindings is the schema descriptor for total_findings field.
-	workflowrunDescTotalFindings := workflowrunFields[23].Descriptor()
-	// workflowrun.DefaultTotalFindings holds the default value on creation for the total_findings field.
-	workflowrun.DefaultTotalFindings = workflowrunDescTotalFindings.Default.(int64)
-	// workflowrunDescCommit is the schema descriptor for commit field.
-	workflowrunDescCommit := workflowrunFields[24].Descriptor()
-	// workflowrun.DefaultCommit holds the default value on creation for the commit field.
-	workflowrun.DefaultCommit = workflowrunDescCommit.Default.(string)
-	// workflowrunDescPlannedTasks is the schema descriptor for planned_tasks field.
-	workflowrunDescPlannedTasks := workflowrunFields[26].Descriptor()
-	// workflowrun.DefaultPlannedTasks holds the default value on creation for the planned_tasks field.
-	workflowrun.DefaultPlannedTasks = workflowrunDescPlannedTasks.Default.(int64)
-	// workflowrunDescRevision is the schema descriptor for revision field.
-	workflowrunDescRevision := workflowrunFields[27].Descriptor()
-	// workflowrun.DefaultRevision holds the default value on creation for the revision field.
-	workflowrun.DefaultRevision = workflowrunDescRevision.Default.(int64)
-	workflowtaskMixin := schema.WorkflowTask{}.Mixin()
-	workflowtask.Policy = privacy.NewPolicies(workflowtaskMixin[0], schema.WorkflowTask{})
-	workflowtask.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := workflowtask.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	workflowtaskMixinHooks0 := workflowtaskMixin[0].Hooks()
-
-	workflowtask.Hooks[1] = workflowtaskMixinHooks0[0]
-	workflowtaskFields := schema.WorkflowTask{}.Fields()
-	_ = workflowtaskFields
-	// workflowtaskDescForkID is the schema descriptor for fork_id field.
-	workflowtaskDescForkID := workflowtaskFields[4].Descriptor()
-	// workflowtask.DefaultForkID holds the default value on creation for the fork_id field.
-	workflowtask.DefaultForkID = workflowtaskDescForkID.Default.(int64)
-	// workflowtaskDescBranch is the schema descriptor for branch field.
-	workflowtaskDescBranch := workflowtaskFields[5].Descriptor()
-	// workflowtask.DefaultBranch holds the default value on creation for the branch field.
-	workflowtask.DefaultBranch = workflowtaskDescBranch.Default.(string)
-	// workflowtaskDescValuePreview is the schema descriptor for value_preview field.
-	workflowtaskDescValuePreview := workflowtaskFields[6].Descriptor()
-	// workflowtask.DefaultValuePreview holds the default value on creation for the value_preview field.
-	workflowtask.DefaultValuePreview = workflowtaskDescValuePreview.Default.(string)
-	// workflowtaskDescExternal is the schema descriptor for external field.
-	workflowtaskDescExternal := workflowtaskFields[8].Descriptor()
-	// workflowtask.DefaultExternal holds the default value on creation for the external field.
-	workflowtask.DefaultExternal = workflowtaskDescExternal.Default.(bool)
-	// workflowtaskDescAttempts is the schema descriptor for attempts field.
-	workflowtaskDescAttempts := workflowtaskFields[10].Descriptor()
-	// workflowtask.DefaultAttempts holds the default value on creation for the attempts field.
-	workflowtask.DefaultAttempts = workflowtaskDescAttempts.Default.(int32)
-	// workflowtaskDescLost is the schema descriptor for lost field.
-	workflowtaskDescLost := workflowtaskFields[11].Descriptor()
-	// workflowtask.DefaultLost holds the default value on creation for the lost field.
-	workflowtask.DefaultLost = workflowtaskDescLost.Default.(int32)
-	// workflowtaskDescCostUsd is the schema descriptor for cost_usd field.
-	workflowtaskDescCostUsd := workflowtaskFields[12].Descriptor()
-	// workflowtask.DefaultCostUsd holds the default value on creation for the cost_usd field.
-	workflowtask.DefaultCostUsd = workflowtaskDescCostUsd.Default.(float64)
-	// workflowtaskDescCostCredits is the schema descriptor for cost_credits field.
-	workflowtaskDescCostCredits := workflowtaskFields[13].Descriptor()
-	// workflowtask.DefaultCostCredits holds the default value on creation for the cost_credits field.
-	workflowtask.DefaultCostCredits = workflowtaskDescCostCredits.Default.(float64)
-	workflowversionMixin := schema.WorkflowVersion{}.Mixin()
-	workflowversion.Policy = privacy.NewPolicies(workflowversionMixin[0], schema.WorkflowVersion{})
-	workflowversion.Hooks[0] = func(next ent.Mutator) ent.Mutator {
-		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-			if err := workflowversion.Policy.EvalMutation(ctx, m); err != nil {
-				return nil, err
-			}
-			return next.Mutate(ctx, m)
-		})
-	}
-	workflowversionMixinHooks0 := workflowversionMixin[0].Hooks()
-
-	workflowversion.Hooks[1] = workflowversionMixinHooks0[0]
-	workflowversionFields := schema.WorkflowVersion{}.Fields()
-	_ = workflowversionFields
-	// workflowversionDescPublished is the schema descriptor for published field.
-	workflowversionDescPublished := workflowversionFields[3].Descriptor()
-	// workflowversion.DefaultPublished holds the default value on creation for the published field.
-	workflowversion.DefaultPublished = workflowversionDescPublished.Default.(bool)
-	// workflowversionDescPublishedBy is the schema descriptor for published_by field.
-	workflowversionDescPublishedBy := workflowversionFields[8].Descriptor()
-	// workflowversion.DefaultPublishedBy holds the default value on creation for the published_by field.
-	workflowversion.DefaultPublishedBy = workflowversionDescPublishedBy.Default.(string)
+	advisory.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	advisory.Hooks[0] = askPolicy(advisory.Policy)
+	advisory.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	advisorypackage.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	advisorypackage.Hooks[0] = askPolicy(advisorypackage.Policy)
+	advisorypackage.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	agenticissue.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.AgenticIssue{}.Policy()}
+	agenticissue.Hooks[0] = askPolicy(agenticissue.Policy)
+	agenticissue.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	agenticissue.Hooks[2] = schema.AgenticIssue{}.Hooks()[0]
+	agenticissue.DefaultClass = ""
+	agenticissue.DefaultDescription = ""
+	agenticissue.DefaultReasoning = ""
+	agenticissue.DefaultFilePath = ""
+	agenticissue.DefaultTriageState = "open"
+	agenticissue.DefaultTriageReason = ""
+
+	agenticissuecoverage.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	agenticissuecoverage.Hooks[0] = askPolicy(agenticissuecoverage.Policy)
+	agenticissuecoverage.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	agenticissueevent.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	agenticissueevent.Hooks[0] = askPolicy(agenticissueevent.Policy)
+	agenticissueevent.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	agenticissuelabel.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	agenticissuelabel.Hooks[0] = askPolicy(agenticissuelabel.Policy)
+	agenticissuelabel.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	aianalysis.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.AiAnalysis{}.Policy()}
+	aianalysis.Hooks[0] = askPolicy(aianalysis.Policy)
+	aianalysis.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	aianalysis.Hooks[2] = schema.AiAnalysis{}.Hooks()[0]
+	aianalysis.DefaultGroupID = 0
+	aianalysis.DefaultCounted = true
+	aianalysis.DefaultApplied = false
+	aianalysis.DefaultVerdict = ""
+	aianalysis.DefaultError = ""
+	aianalysis.DefaultTrial = false
+	aianalysis.DefaultContentHash = 0
+	aianalysis.DefaultDurationMs = 0
+	aianalysis.DefaultModel = ""
+	aianalysis.DefaultInputTokens = 0
+	aianalysis.DefaultOutputTokens = 0
+	aianalysis.DefaultCostUsd = 0
+	aianalysis.DefaultRound = 0
+
+	aifeedback.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	aifeedback.Hooks[0] = askPolicy(aifeedback.Policy)
+	aifeedback.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	aifeedback.DefaultNote = ""
+
+	aifix.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.AiFix{}.Policy()}
+	aifix.Hooks[0] = askPolicy(aifix.Policy)
+	aifix.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	aifix.Hooks[2] = schema.AiFix{}.Hooks()[0]
+	aifix.DefaultBranch = ""
+	aifix.DefaultPrURL = ""
+	aifix.DefaultError = ""
+	aifix.DefaultRound = 0
+
+	aimemory.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.AiMemory{}.Policy()}
+	aimemory.Hooks[0] = askPolicy(aimemory.Policy)
+	aimemory.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	aimemory.Hooks[2] = schema.AiMemory{}.Hooks()[0]
+	aimemory.DefaultVulnerabilityClass = ""
+	aimemory.DefaultCreatedBy = ""
+
+	aimemoryuse.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.AiMemoryUse{}.Policy()}
+	aimemoryuse.Hooks[0] = askPolicy(aimemoryuse.Policy)
+	aimemoryuse.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	aimemoryuse.Hooks[2] = schema.AiMemoryUse{}.Hooks()[0]
+
+	aitaskgroup.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	aitaskgroup.Hooks[0] = askPolicy(aitaskgroup.Policy)
+	aitaskgroup.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	aitaskgroup.DefaultRegenerate = false
+	aitaskgroup.DefaultMemoryID = 0
+
+	auditentry.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	auditentry.Hooks[0] = askPolicy(auditentry.Policy)
+	auditentry.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	auditentry.DefaultSequence = 0
+	auditentry.DefaultActorName = ""
+	auditentry.DefaultUserID = 0
+
+	audithead.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	audithead.Hooks[0] = askPolicy(audithead.Policy)
+	audithead.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	audithead.DefaultSequence = 0
+
+	delivery.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	delivery.Hooks[0] = askPolicy(delivery.Policy)
+	delivery.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	delivery.DefaultProjectID = 0
+	delivery.DefaultScanID = 0
+	delivery.DefaultAttempts = 0
+	delivery.DefaultLockedUntil = 0
+	delivery.DefaultLastStatus = 0
+	delivery.DefaultLastError = ""
+
+	deliveryattempt.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	deliveryattempt.Hooks[0] = askPolicy(deliveryattempt.Policy)
+	deliveryattempt.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	dependency.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.Dependency{}.Policy()}
+	dependency.Hooks[0] = askPolicy(dependency.Policy)
+	dependency.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	dependency.Hooks[2] = schema.Dependency{}.Hooks()[0]
+	dependency.DefaultHasPaths = false
+
+	dependencypackage.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	dependencypackage.Hooks[0] = askPolicy(dependencypackage.Policy)
+	dependencypackage.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	dependencypackage.DefaultLicense = ""
+
+	deployment.Policy = privacy.Policies{schema.Deployment{}.Policy()}
+	deployment.Hooks[0] = askPolicy(deployment.Policy)
+	deployment.SlugValidator = notEmpty
+	deployment.NameValidator = notEmpty
+	deployment.DefaultDefaultRole = "ORG_ROLE_MEMBER"
+	deployment.DefaultTriageViaComment = false
+	deployment.DefaultCrossFileAnalysis = false
+	deployment.DefaultDependencyQuery = false
+	deployment.DefaultCatalogRevision = 0
+
+	finding.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.Finding{}.Policy()}
+	finding.Hooks[0] = askPolicy(finding.Policy)
+	finding.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	finding.Hooks[2] = schema.Finding{}.Hooks()[0]
+	finding.DefaultTriageState = "untriaged"
+
+	findingevent.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.FindingEvent{}.Policy()}
+	findingevent.Hooks[0] = askPolicy(findingevent.Policy)
+	findingevent.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	findingevent.Hooks[2] = schema.FindingEvent{}.Hooks()[0]
+	findingevent.DefaultReason = ""
+	findingevent.DefaultNote = ""
+	findingevent.DefaultActorName = ""
+
+	findingmatch.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.FindingMatch{}.Policy()}
+	findingmatch.Hooks[0] = askPolicy(findingmatch.Policy)
+	findingmatch.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	findingmatch.Hooks[2] = schema.FindingMatch{}.Hooks()[0]
+
+	identitychange.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.IdentityChange{}.Policy()}
+	identitychange.Hooks[0] = askPolicy(identitychange.Policy)
+	identitychange.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	identitychange.Hooks[2] = schema.IdentityChange{}.Hooks()[0]
+	identitychange.DefaultNote = ""
+
+	installcheck.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	installcheck.Hooks[0] = askPolicy(installcheck.Policy)
+	installcheck.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	installcheck.DefaultTitle = ""
+
+	installscan.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	installscan.Hooks[0] = askPolicy(installscan.Policy)
+	installscan.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	invitation.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	invitation.Hooks[0] = askPolicy(invitation.Policy)
+	invitation.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	membership.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	membership.Hooks[0] = askPolicy(membership.Policy)
+	membership.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	notification.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	notification.Hooks[0] = askPolicy(notification.Policy)
+	notification.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	notificationevent.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	notificationevent.Hooks[0] = askPolicy(notificationevent.Policy)
+	notificationevent.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	notificationevent.DefaultAfterFindingID = 0
+
+	notificationrule.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	notificationrule.Hooks[0] = askPolicy(notificationrule.Policy)
+	notificationrule.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	notificationrule.DefaultIsEnabled = false
+	notificationrule.DefaultUseNetworkBroker = false
+	notificationrule.DefaultSendScanCompletion = true
+
+	notificationseen.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	notificationseen.Hooks[0] = askPolicy(notificationseen.Policy)
+	notificationseen.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	notificationwebhook.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	notificationwebhook.Hooks[0] = askPolicy(notificationwebhook.Policy)
+	notificationwebhook.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	notificationwebhook.NameValidator = notEmpty
+	notificationwebhook.DefaultUseNetworkBroker = false
+
+	onboardingtask.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	onboardingtask.Hooks[0] = askPolicy(onboardingtask.Policy)
+	onboardingtask.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	packagemanagerconfig.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	packagemanagerconfig.Hooks[0] = askPolicy(packagemanagerconfig.Policy)
+	packagemanagerconfig.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	packagemanagerconfig.NameValidator = notEmpty
+	packagemanagerconfig.DefaultRequiresAuth = false
+	packagemanagerconfig.DefaultUseNetworkBroker = false
+	packagemanagerconfig.DefaultCredentialKind = ""
+
+	pageboundary.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	pageboundary.Hooks[0] = askPolicy(pageboundary.Policy)
+	pageboundary.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	pendingimport.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	pendingimport.Hooks[0] = askPolicy(pendingimport.Policy)
+	pendingimport.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	productfeedback.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	productfeedback.Hooks[0] = askPolicy(productfeedback.Policy)
+	productfeedback.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	project.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.Project{}.Policy()}
+	project.Hooks[0] = askPolicy(project.Policy)
+	project.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	project.Hooks[2] = schema.Project{}.Hooks()[0]
+	project.Hooks[3] = schema.Project{}.Hooks()[1]
+	project.NameValidator = notEmpty
+	project.NameKeyValidator = notEmpty
+	project.DefaultURL = ""
+	project.DefaultRepositoryURL = ""
+	project.DefaultBoundBy = ""
+	project.DefaultDefaultBranch = ""
+	project.DefaultPrimaryBranch = ""
+	project.DefaultVisibility = "unknown"
+	project.DefaultScmType = "SCM_TYPE_UNKNOWN"
+	project.DefaultManagedDiffScan = false
+	project.DefaultManagedFullScan = false
+
+	projecttag.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.ProjectTag{}.Policy()}
+	projecttag.Hooks[0] = askPolicy(projecttag.Policy)
+	projecttag.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	projecttag.Hooks[2] = schema.ProjectTag{}.Hooks()[0]
+
+	remediationpolicy.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	remediationpolicy.Hooks[0] = askPolicy(remediationpolicy.Policy)
+	remediationpolicy.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	reviewcommentcontent.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	reviewcommentcontent.Hooks[0] = askPolicy(reviewcommentcontent.Policy)
+	reviewcommentcontent.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	rule.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	rule.Hooks[0] = askPolicy(rule.Policy)
+	rule.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	rule.Hooks[2] = schema.Rule{}.Hooks()[0]
+
+	rulealias.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	rulealias.Hooks[0] = askPolicy(rulealias.Policy)
+	rulealias.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	ruledocument.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	ruledocument.Hooks[0] = askPolicy(ruledocument.Policy)
+	ruledocument.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	ruledocument.DefaultVisibility = "org_private"
+
+	ruleversion.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	ruleversion.Hooks[0] = askPolicy(ruleversion.Policy)
+	ruleversion.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	scan.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.Scan{}.Policy()}
+	scan.Hooks[0] = askPolicy(scan.Policy)
+	scan.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	scan.Hooks[2] = schema.Scan{}.Hooks()[0]
+	scan.DefaultResultsState = ""
+	scan.DefaultExitCode = 0
+	scan.DefaultTotalCount = 0
+	scan.DefaultCodeCount = 0
+	scan.DefaultSupplyChainCount = 0
+	scan.DefaultSecretsCount = 0
+
+	scancoverage.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.ScanCoverage{}.Policy()}
+	scancoverage.Hooks[0] = askPolicy(scancoverage.Policy)
+	scancoverage.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	scancoverage.Hooks[2] = schema.ScanCoverage{}.Hooks()[0]
+
+	scanpayload.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	scanpayload.Hooks[0] = askPolicy(scanpayload.Policy)
+	scanpayload.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	scmapp.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	scmapp.Hooks[0] = askPolicy(scmapp.Policy)
+	scmapp.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	scmapp.DefaultEntityType = ""
+	scmapp.DefaultSlug = ""
+	scmapp.DefaultAppID = ""
+	scmapp.DefaultName = ""
+	scmapp.DefaultCodeAccess = false
+	scmapp.DefaultTenantID = ""
+	scmapp.DefaultClientID = ""
+	scmapp.DefaultInstallationID = ""
+	scmapp.DefaultSuspended = false
+	scmapp.DefaultWebhookKey = ""
+
+	scmconfig.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	scmconfig.Hooks[0] = askPolicy(scmconfig.Policy)
+	scmconfig.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	scmconfig.NamespaceValidator = notEmpty
+	scmconfig.DefaultSourceID = ""
+	scmconfig.DefaultScmID = ""
+	scmconfig.DefaultInstalled = false
+	scmconfig.DefaultSuspended = false
+	scmconfig.DefaultEntityType = ""
+	scmconfig.DefaultAutoScan = false
+	scmconfig.DefaultDiffEnabled = false
+	scmconfig.DefaultUseNetworkBroker = false
+	scmconfig.DefaultCheckOk = false
+	scmconfig.DefaultCheckError = ""
+	scmconfig.DefaultWebhookKey = ""
+
+	setting.Policy = privacy.Policies{schema.Setting{}.Policy()}
+	setting.Hooks[0] = askPolicy(setting.Policy)
+
+	signingkey.Policy = privacy.Policies{schema.SigningKey{}.Policy()}
+	signingkey.Hooks[0] = askPolicy(signingkey.Policy)
+
+	tag.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.Tag{}.Policy()}
+	tag.Hooks[0] = askPolicy(tag.Policy)
+	tag.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	tag.NameValidator = notEmpty
+
+	team.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	team.Hooks[0] = askPolicy(team.Policy)
+	team.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	team.NameValidator = notEmpty
+	team.SlugValidator = notEmpty
+	team.DefaultIsProjectDefault = false
+	team.DefaultIsUserDefault = false
+
+	teammember.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	teammember.Hooks[0] = askPolicy(teammember.Policy)
+	teammember.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	teamproject.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	teamproject.Hooks[0] = askPolicy(teamproject.Policy)
+	teamproject.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	token.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	token.Hooks[0] = askPolicy(token.Policy)
+	token.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	tokenrequest.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	tokenrequest.Hooks[0] = askPolicy(tokenrequest.Policy)
+	tokenrequest.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	user.Policy = privacy.Policies{schema.User{}.Policy()}
+	user.Hooks[0] = askPolicy(user.Policy)
+	user.EmailValidator = notEmpty
+
+	webhookevent.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	webhookevent.Hooks[0] = askPolicy(webhookevent.Policy)
+	webhookevent.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	webhookevent.DefaultAttempts = 0
+	webhookevent.DefaultFailed = false
+
+	webhookreceipt.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	webhookreceipt.Hooks[0] = askPolicy(webhookreceipt.Policy)
+	webhookreceipt.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	workflow.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	workflow.Hooks[0] = askPolicy(workflow.Policy)
+	workflow.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	workflow.NameValidator = notEmpty
+	workflow.DefaultEnabled = true
+	workflow.DefaultVersionID = 0
+
+	workflowartifact.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	workflowartifact.Hooks[0] = askPolicy(workflowartifact.Policy)
+	workflowartifact.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	workflowattempt.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	workflowattempt.Hooks[0] = askPolicy(workflowattempt.Policy)
+	workflowattempt.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	workflowattempt.DefaultExternal = false
+	workflowattempt.DefaultError = ""
+	workflowattempt.DefaultWorker = ""
+	workflowattempt.DefaultNotBefore = 0
+	workflowattempt.DefaultCostUsd = 0
+	workflowattempt.DefaultCostCredits = 0
+
+	workflowfinding.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	workflowfinding.Hooks[0] = askPolicy(workflowfinding.Policy)
+	workflowfinding.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	workflowfinding.DefaultIssueID = 0
+	workflowfinding.DefaultFile = ""
+	workflowfinding.DefaultStartLine = 0
+	workflowfinding.DefaultEndLine = 0
+	workflowfinding.DefaultSeverity = ""
+	workflowfinding.DefaultVulnerable = true
+	workflowfinding.DefaultReasoning = ""
+
+	workflowfork.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	workflowfork.Hooks[0] = askPolicy(workflowfork.Policy)
+	workflowfork.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	workflowfork.DefaultParentID = 0
+	workflowfork.DefaultStarted = 0
+	workflowfork.DefaultArrived = 0
+
+	workflowrun.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.WorkflowRun{}.Policy()}
+	workflowrun.Hooks[0] = askPolicy(workflowrun.Policy)
+	workflowrun.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	workflowrun.Hooks[2] = schema.WorkflowRun{}.Hooks()[0]
+	workflowrun.DefaultError = ""
+	workflowrun.DefaultJobName = ""
+	workflowrun.DefaultGitRef = ""
+	workflowrun.DefaultPrID = ""
+	workflowrun.DefaultRepoName = ""
+	workflowrun.DefaultRepoURL = ""
+	workflowrun.DefaultRepoScmType = ""
+	workflowrun.DefaultRetryOf = 0
+	workflowrun.DefaultBudgetCredits = 0
+	workflowrun.DefaultCostUsd = 0
+	workflowrun.DefaultCostCredits = 0
+	workflowrun.DefaultTotalFindings = 0
+	workflowrun.DefaultCommit = ""
+	workflowrun.DefaultPlannedTasks = 0
+	workflowrun.DefaultRevision = 0
+
+	workflowtask.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	workflowtask.Hooks[0] = askPolicy(workflowtask.Policy)
+	workflowtask.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	workflowtask.DefaultForkID = 0
+	workflowtask.DefaultBranch = ""
+	workflowtask.DefaultValuePreview = ""
+	workflowtask.DefaultExternal = false
+	workflowtask.DefaultAttempts = 0
+	workflowtask.DefaultLost = 0
+	workflowtask.DefaultCostUsd = 0
+	workflowtask.DefaultCostCredits = 0
+
+	workflowversion.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	workflowversion.Hooks[0] = askPolicy(workflowversion.Policy)
+	workflowversion.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	workflowversion.DefaultPublished = true
+	workflowversion.DefaultPublishedBy = ""
+
+}
+
+// askPolicy is the hook that every change goes through first.
+func askPolicy(policy ent.Policy) ent.Hook {
+	return func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+			if err := policy.EvalMutation(ctx, m); err != nil {
+				return nil, err
+			}
+			return next.Mutate(ctx, m)
+		})
+	}
+}
+
+// notEmpty is the validator NotEmpty of ent/schema.
+func notEmpty(value string) error {
+	if value == "" {
+		return errors.New("value is less than the required length")
+	}
+	return nil
 }
 
 const (

@@ -16,85 +16,85 @@ import (
 // EnvPrefix starts the name of every environment variable that Palisade reads.
 const EnvPrefix = "PALISADE_"
 
-// Config holds every setting of the server. It is filled by [Load] (flag, then environment, then file, then the
-// defaults below) and never changed afterwards.
+// Config holds every setting of the server. [Load] fills it from flags, environment, file and defaults, in this order
+// of precedence. It is not changed afterwards.
 //
-// The tags are the only description of a key: name is the flag and the key in the file, its environment variable is
-// PALISADE_<NAME>, default and doc appear in `palisade serve --help` and in docs/configuration.md, and secret says that
-// the value is never printed ("true": not at all; "url": without the password in it).
+// The tags are the only description of a key. name is the flag and the key in the file; its environment variable is
+// PALISADE_<NAME>. default and doc appear in `palisade serve --help` and in docs/configuration.md. secret marks values
+// that are not printed: "true" hides the whole value, "url" only the password in it.
 type Config struct {
 	HTTP    string `name:"http" default:"127.0.0.1:8080" doc:"address of the HTTP/JSON API"`
 	GRPC    string `name:"grpc" default:"127.0.0.1:9090" doc:"address of the gRPC API"`
-	Metrics string `name:"metrics" default:"127.0.0.1:9091" doc:"address of the Prometheus metrics (plain HTTP, no authentication: keep it inside)"`
-	Roles   string `name:"roles" default:"api,worker" doc:"what this node does, separated by commas: api serves requests, worker does background jobs; nodes that share a PostgreSQL may divide them, and each role needs a node at least"`
+	Metrics string `name:"metrics" default:"127.0.0.1:9091" doc:"address of the Prometheus metrics (plain HTTP without authentication: keep it internal)"`
+	Roles   string `name:"roles" default:"api,worker" doc:"roles of this node, separated by commas: api serves requests, worker runs background jobs; nodes that share a PostgreSQL database may have different roles, but each role needs at least one node"`
 
-	Data            string `name:"data" default:"./data" doc:"directory of the SQLite database and of the generated key; made on first start"`
+	Data            string `name:"data" default:"./data" doc:"directory of the SQLite database and of the generated key; created on first start"`
 	Database        string `name:"database" secret:"url" doc:"postgres://user:password@host/name; empty means the SQLite file palisade.db in the data directory"`
-	ReportsDatabase string `name:"reports-database" secret:"url" doc:"postgres:// URL of a read replica of database, which only reports are read from: they are as late as it is; empty means database itself"`
+	ReportsDatabase string `name:"reports-database" secret:"url" doc:"postgres:// URL of a read replica of database, which serves reports only: they are as stale as the replica; empty means database itself"`
 
 	Deployment     string `name:"deployment" default:"default" doc:"slug of the deployment that the first start creates"`
 	DeploymentName string `name:"deployment-name" doc:"display name of that deployment; empty means its slug"`
-	BootstrapToken string `name:"bootstrap-token" secret:"true" doc:"value of the first API token, random, at least 20 characters; empty means that the first start makes one and prints it once. Prefer the environment variable: other users of the machine can read flags"`
-	KeyFile        string `name:"key-file" doc:"file of the key that seals stored credentials; empty means palisade.key in the data directory, made on first start"`
+	BootstrapToken string `name:"bootstrap-token" secret:"true" doc:"value of the first API token, random, at least 20 characters; empty means that the first start generates one and prints it once. Prefer the environment variable: other users of the machine can read flags"`
+	KeyFile        string `name:"key-file" doc:"file of the key that seals stored credentials; empty means palisade.key in the data directory, created on first start"`
 
-	PublicURL    string `name:"public-url" doc:"URL under which callers reach the HTTP API, used in links; empty means the http address"`
-	TLSCert      string `name:"tls-cert" doc:"PEM file of the certificate chain for both API ports, read again when it changes"`
+	PublicURL    string `name:"public-url" doc:"public URL of the HTTP API, used in links; empty means the http address"`
+	TLSCert      string `name:"tls-cert" doc:"PEM file of the certificate chain for both API ports; reloaded when it changes"`
 	TLSKey       string `name:"tls-key" doc:"PEM file of the private key of tls-cert"`
-	BehindProxy  bool   `name:"behind-tls-proxy" default:"false" doc:"a proxy in front of Palisade ends TLS: allow plain HTTP and gRPC on addresses that other machines reach"`
-	OIDCIssuer   string `name:"oidc-issuer" doc:"URL of the OpenID Connect issuer whose user tokens are accepted beside those of this server"`
+	BehindProxy  bool   `name:"behind-tls-proxy" default:"false" doc:"a proxy in front of Palisade terminates TLS: allow plain HTTP and gRPC on addresses that other machines can reach"`
+	OIDCIssuer   string `name:"oidc-issuer" doc:"URL of the OpenID Connect issuer whose user tokens are accepted, besides this server's own"`
 	OIDCAudience string `name:"oidc-audience" doc:"audience (aud) that those tokens must carry"`
 
-	OIDCMembership string `name:"oidc-membership" default:"invited" doc:"who becomes a member at the first sign-in through oidc-issuer: invited (people with an invitation to their verified e-mail address), domain, claim or any (everybody whom the issuer knows); those who were invited may join in all of them, and members stay members"`
-	OIDCDomains    string `name:"oidc-domains" doc:"with oidc-membership domain: domains of verified e-mail addresses whose people join, separated by commas; a domain is not good for those below it"`
-	OIDCClaim      string `name:"oidc-claim" doc:"with oidc-membership claim: name of the claim of the ID token, such as groups, whose values say who joins"`
-	OIDCClaimMap   string `name:"oidc-claim-map" doc:"with oidc-membership claim: what values of oidc-claim give, as value=role:team:team separated by semicolons, such as security=admin;developers=member:web-team"`
+	OIDCMembership string `name:"oidc-membership" default:"invited" doc:"who becomes a member at the first sign-in through oidc-issuer: invited (people with an invitation to their verified e-mail address), domain, claim or any (every user of the issuer); an invitation admits its holder under all of them, and members stay members"`
+	OIDCDomains    string `name:"oidc-domains" doc:"with oidc-membership domain: domains of verified e-mail addresses that are admitted, separated by commas; a domain does not include its subdomains"`
+	OIDCClaim      string `name:"oidc-claim" doc:"with oidc-membership claim: name of the claim of the ID token that decides, such as groups"`
+	OIDCClaimMap   string `name:"oidc-claim-map" doc:"with oidc-membership claim: what the values of oidc-claim grant, as value=role:team:team separated by semicolons, such as security=admin;developers=member:web-team"`
 
-	EgressAllow string `name:"egress-allow" doc:"hosts, host:port pairs and CIDR ranges, separated by commas, that Palisade may call although they are private or loopback addresses (a source-code host or a webhook receiver inside your network)"`
-	SMTP        string `name:"smtp" secret:"url" doc:"smtp://user:password@host:587 (STARTTLS) or smtps://user:password@host:465: the server that sends e-mail; empty means that Palisade sends none"`
-	SMTPFrom    string `name:"smtp-from" doc:"address that e-mail is sent from"`
+	EgressAllow string `name:"egress-allow" doc:"private or loopback destinations that Palisade may call (a source-code host or a webhook receiver inside your network): hosts, host:port pairs and CIDR ranges, separated by commas"`
+	SMTP        string `name:"smtp" secret:"url" doc:"URL of the mail server: smtp://user:password@host:587 (STARTTLS) or smtps://user:password@host:465; empty means that Palisade sends no e-mail"`
+	SMTPFrom    string `name:"smtp-from" doc:"sender address of e-mail"`
 
-	AuditAnchor      string        `name:"audit-anchor" secret:"url" doc:"where the ends of the audit trails are kept outside of the database, so that one that was put back from an older copy is found: file:///path, syslog://host:514 (TCP), syslog+udp://host:514 or an https:// URL; empty means nowhere. See docs/audit.md"`
+	AuditAnchor      string        `name:"audit-anchor" secret:"url" doc:"where anchors of the audit trails are kept outside the database, to detect a trail that was rolled back: file:///path, syslog://host:514 (TCP), syslog+udp://host:514 or an https:// URL; empty means nowhere. See docs/audit.md"`
 	AuditAnchorEvery time.Duration `name:"audit-anchor-every" default:"1h" doc:"time between two anchors"`
 
-	AIURL         string        `name:"ai-url" doc:"base URL of an OpenAI-compatible API, as https://api.openai.com/v1 or http://127.0.0.1:11434/v1 (a local model; name its address in egress-allow too); empty means that nothing asks a model"`
+	AIURL         string        `name:"ai-url" doc:"base URL of an OpenAI-compatible API, such as https://api.openai.com/v1 or http://127.0.0.1:11434/v1 (a local model; add its address to egress-allow too); empty disables the language model"`
 	AIKey         string        `name:"ai-key" secret:"true" doc:"API key for ai-url; empty when it needs none"`
-	AIModel       string        `name:"ai-model" doc:"name of the model that is asked"`
-	AITimeout     time.Duration `name:"ai-timeout" default:"2m" doc:"longest time for one answer of the model"`
-	AIInputPrice  float64       `name:"ai-input-price" default:"0" doc:"US dollars for a million tokens of input: what costs and budgets are reckoned by"`
-	AIOutputPrice float64       `name:"ai-output-price" default:"0" doc:"US dollars for a million tokens of output"`
-	AIMonthlyRuns int           `name:"ai-monthly-runs" default:"10000" doc:"analyses of findings that one deployment may ask for in a calendar month (UTC)"`
+	AIModel       string        `name:"ai-model" doc:"name of the language model"`
+	AITimeout     time.Duration `name:"ai-timeout" default:"2m" doc:"timeout for one response of the model"`
+	AIInputPrice  float64       `name:"ai-input-price" default:"0" doc:"US dollars per million input tokens, for costs and budgets"`
+	AIOutputPrice float64       `name:"ai-output-price" default:"0" doc:"US dollars per million output tokens"`
+	AIMonthlyRuns int           `name:"ai-monthly-runs" default:"10000" doc:"analyses of findings that one deployment may request per calendar month (UTC)"`
 
-	WorkflowRetention time.Duration `name:"workflow-retention" default:"720h" doc:"time that the artifacts (outputs and fetched code) of ended workflow runs are kept"`
-	WorkflowMaxTasks  int           `name:"workflow-max-tasks" default:"100000" doc:"tasks that a workflow run may have: one that needs more, by the lists that its steps give, fails as soon as that is known; at most 1000000"`
-	ReportCache       ByteSize      `name:"report-cache" default:"256MiB" doc:"memory for the columns that reports are computed from; about 20 MB for a million findings"`
+	WorkflowRetention time.Duration `name:"workflow-retention" default:"720h" doc:"how long the artifacts (outputs and fetched code) of ended workflow runs are kept"`
+	WorkflowMaxTasks  int           `name:"workflow-max-tasks" default:"100000" doc:"maximum number of tasks of a workflow run: a run that needs more, because of the lists in its steps, fails as soon as that is known; at most 1000000"`
+	ReportCache       ByteSize      `name:"report-cache" default:"256MiB" doc:"memory for the columns that reports are computed from; about 20 MB per million findings"`
 
 	LogFormat string `name:"log-format" default:"text" doc:"text or json"`
 	LogLevel  string `name:"log-level" default:"info" doc:"debug, info, warn or error"`
 
 	RateLimit            float64       `name:"rate-limit" default:"1000" doc:"requests per second and credential; 0 means no limit"`
-	RateLimitDeployment  float64       `name:"rate-limit-deployment" default:"0" doc:"requests per second and deployment, whatever its credentials; 0 means no limit"`
+	RateLimitDeployment  float64       `name:"rate-limit-deployment" default:"0" doc:"requests per second and deployment, over all its credentials; 0 means no limit"`
 	RateLimitNodes       int           `name:"rate-limit-nodes" default:"1" doc:"nodes that serve the API behind one load balancer: each allows its part of rate-limit-deployment"`
-	Uploads              int           `name:"uploads" default:"0" doc:"reports that this node reads and stores at once; 0 means one for each processor, at least two"`
-	UploadsPerDeployment int           `name:"uploads-per-deployment" default:"0" doc:"how many of them may be of one deployment; 0 means fewer than places are free, which is half of uploads for one that is alone"`
-	UploadQueue          int           `name:"upload-queue" default:"32" doc:"further uploads of one deployment that may be on their way or wait for their turn on this node; more are refused with 429"`
-	RequestTimeout       time.Duration `name:"request-timeout" default:"60s" doc:"longest time for one request"`
-	UploadTimeout        time.Duration `name:"upload-timeout" default:"15m" doc:"longest time for one report upload"`
+	Uploads              int           `name:"uploads" default:"0" doc:"reports that this node processes concurrently; 0 means one per processor, at least two"`
+	UploadsPerDeployment int           `name:"uploads-per-deployment" default:"0" doc:"how many of them one deployment may have; 0 means fewer than there are free places, which is half of uploads for a deployment that is alone"`
+	UploadQueue          int           `name:"upload-queue" default:"32" doc:"further uploads of one deployment that may be arriving or waiting on this node; more are refused with 429"`
+	RequestTimeout       time.Duration `name:"request-timeout" default:"60s" doc:"timeout of a request"`
+	UploadTimeout        time.Duration `name:"upload-timeout" default:"15m" doc:"timeout of a report upload"`
 	MaxBody              ByteSize      `name:"max-body" default:"16MiB" doc:"largest JSON body and largest gRPC message"`
 	ReceiveMemory        ByteSize      `name:"receive-memory" default:"0" doc:"memory for all requests that are being received and decoded, on both ports; 0 means eight times max-body, at least 64MiB"`
 	MaxUpload            ByteSize      `name:"max-upload" default:"1GiB" doc:"largest report, before and after decompression"`
-	SpoolQuota           ByteSize      `name:"spool-quota" default:"0" doc:"disk that uploads on their way take on this node together, decompressed; more are refused with 429; 0 means eight times max-upload"`
-	SpoolQuotaDeployment ByteSize      `name:"spool-quota-deployment" default:"0" doc:"disk that those of one deployment take; 0 means half of spool-quota, at least max-upload"`
-	DiskReserve          ByteSize      `name:"disk-reserve" default:"256MiB" doc:"disk that uploads leave free where data lies: below it they are refused with 507; 0 means that nothing is kept free"`
-	UploadMinRate        ByteSize      `name:"upload-min-rate" default:"16KiB" doc:"bytes a second at which an upload must come on average; slower ones are ended with 408; 0 means any rate"`
-	UploadMinRateWindow  time.Duration `name:"upload-min-rate-window" default:"30s" doc:"time of waiting for a sender over which upload-min-rate is measured, again and again"`
+	SpoolQuota           ByteSize      `name:"spool-quota" default:"0" doc:"disk space of all unfinished uploads on this node, decompressed; more are refused with 429; 0 means eight times max-upload"`
+	SpoolQuotaDeployment ByteSize      `name:"spool-quota-deployment" default:"0" doc:"disk space of the unfinished uploads of one deployment; 0 means half of spool-quota, at least max-upload"`
+	DiskReserve          ByteSize      `name:"disk-reserve" default:"256MiB" doc:"free disk space that uploads must leave: below it they are refused with 507; 0 means no reserve"`
+	UploadMinRate        ByteSize      `name:"upload-min-rate" default:"16KiB" doc:"minimum average speed of an upload in bytes per second; slower uploads are ended with 408; 0 means no minimum"`
+	UploadMinRateWindow  time.Duration `name:"upload-min-rate-window" default:"30s" doc:"waiting time for the sender after which upload-min-rate is checked each time"`
 	MaxHeader            ByteSize      `name:"max-header" default:"64KiB" doc:"largest request header"`
 	MaxStreams           int           `name:"max-streams" default:"250" doc:"concurrent requests on one HTTP/2 or gRPC connection"`
-	IdleTimeout          time.Duration `name:"idle-timeout" default:"120s" doc:"time after which an unused connection is closed"`
-	ShutdownGrace        time.Duration `name:"shutdown-grace" default:"20s" doc:"time that running requests get to end after SIGINT or SIGTERM"`
-	DBMaxOpen            int           `name:"db-max-open" default:"0" doc:"open database connections; 0 means a number that suits the database and the machine"`
+	IdleTimeout          time.Duration `name:"idle-timeout" default:"120s" doc:"time after which an idle connection is closed"`
+	ShutdownGrace        time.Duration `name:"shutdown-grace" default:"20s" doc:"time for in-flight requests to end after SIGINT or SIGTERM"`
+	DBMaxOpen            int           `name:"db-max-open" default:"0" doc:"open database connections; 0 chooses a number for the database and the machine"`
 
 	Channelz bool `name:"channelz" default:"false" doc:"serve gRPC channelz on the grpc port"`
-	Pprof    bool `name:"pprof" default:"false" doc:"serve /debug/pprof on the metrics port; profiles show what is in memory"`
+	Pprof    bool `name:"pprof" default:"false" doc:"serve /debug/pprof on the metrics port; profiles show memory contents"`
 }
 
 // Field describes one key of [Config] for help texts and documentation.
@@ -103,8 +103,8 @@ type Field struct {
 	Env     string // environment variable
 	Type    string // string, bool, int, number, duration or size
 	Default string // in the form that the key is written; "" means empty
-	Doc     string // one sentence
-	Secret  bool   // the value is printed nowhere, or only without its password
+	Doc     string // one sentence for help texts
+	Secret  bool   // the value, or its password, is never printed
 
 	index int // position in Config
 }
@@ -129,7 +129,7 @@ func Fields() []Field {
 	return fields
 }
 
-// Default returns the settings of a server that is given none.
+// Default returns the settings that hold when nothing is configured.
 func Default() Config {
 	var c Config
 	for _, f := range Fields() {
@@ -137,7 +137,7 @@ func Default() Config {
 			continue
 		}
 		if err := c.set(f, f.Default); err != nil {
-			panic("config: default of " + f.Name + ": " + err.Error()) // a mistake in the tags above; every test sees it
+			panic("config: default of " + f.Name + ": " + err.Error()) // a mistake in the tags above; every test fails on it
 		}
 	}
 	return c
@@ -146,15 +146,15 @@ func Default() Config {
 // SQLitePath is the database file that is used when Database is empty.
 func (c Config) SQLitePath() string { return filepath.Join(c.Data, store.SQLiteFile) }
 
-// leastReceiveMemory is the smallest memory for requests that leaves room for callers without a credential.
-const leastReceiveMemory ByteSize = 32 << 20
+// minReceiveMemory is the smallest request memory that leaves room for unauthenticated callers.
+const minReceiveMemory ByteSize = 32 << 20
 
 // ReceiveBudget is the memory for all requests that are being received and decoded, in bytes.
 func (c Config) ReceiveBudget() int64 {
 	if c.ReceiveMemory > 0 {
 		return int64(c.ReceiveMemory)
 	}
-	return int64(max(8*c.MaxBody, 2*leastReceiveMemory))
+	return int64(max(8*c.MaxBody, 2*minReceiveMemory))
 }
 
 // KeyPath is the file of the sealing key: KeyFile, or palisade.key in the data directory.
@@ -165,15 +165,15 @@ func (c Config) KeyPath() string {
 	return filepath.Join(c.Data, "palisade.key")
 }
 
-// SpoolDir is where what is too large for the memory lies while it is worked on.
+// SpoolDir is the directory for data that is too large for memory while it is processed.
 func (c Config) SpoolDir() string { return filepath.Join(c.Data, "spool") }
 
-// Disk is the file systems of the data directory and of the spool in it, which may be a mount of its own.
+// Disk describes the file systems of the data directory and of the spool, which may be a mount of its own.
 func (c Config) Disk() spool.Disk {
 	return spool.Disk{Dirs: []string{c.Data, c.SpoolDir()}, Reserve: int64(c.DiskReserve)}
 }
 
-// Pace is how fast uploads must come.
+// Pace is the minimum speed of uploads.
 func (c Config) Pace() pace.Rule {
 	return pace.Rule{Rate: int64(c.UploadMinRate), Window: c.UploadMinRateWindow}
 }
@@ -186,8 +186,8 @@ func (c Config) DeploymentLabel() string {
 	return c.Deployment
 }
 
-// BaseURL is PublicURL without a trailing slash, or the URL of the HTTP address. An address of all interfaces is no
-// place to send a caller, so it becomes 127.0.0.1.
+// BaseURL is PublicURL without a trailing slash, or the URL of the HTTP address. A wildcard address becomes 127.0.0.1,
+// since clients cannot connect to it.
 func (c Config) BaseURL() string {
 	if c.PublicURL != "" {
 		return strings.TrimRight(c.PublicURL, "/")

@@ -20,20 +20,20 @@ const (
 	configEnv  = EnvPrefix + "CONFIG"
 )
 
-// clientEnv are variables with our prefix that are not keys of Config: the configuration file, the client commands and
-// the test suites read them, and they may be set where a server starts.
+// clientEnv are variables with our prefix that are not keys of Config. The configuration file, the client commands and
+// the test suites use them, and they may be set where a server starts.
 var clientEnv = []string{configEnv, EnvPrefix + "URL", EnvPrefix + "TOKEN", EnvPrefix + "WEBHOOK_SECRET", EnvPrefix + "TEST_POSTGRES", EnvPrefix + "TEST_EVENTS", EnvPrefix + "TEST_UPGRADE_FROM"}
 
-// serviceLinkEnv matches the variables that Kubernetes (and Docker links before it) puts into every container when a
-// service is called "palisade" or "palisade-…": PALISADE_SERVICE_HOST, PALISADE_PORT_8080_TCP_ADDR. They are not ours.
+// serviceLinkEnv matches the variables that Kubernetes (and Docker links) set in every container when a service is
+// named "palisade" or "palisade-…": PALISADE_SERVICE_HOST, PALISADE_PORT_8080_TCP_ADDR. The configuration ignores them.
 var serviceLinkEnv = regexp.MustCompile(`^PALISADE_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// Error lists everything that is wrong with a configuration, so that one start shows all of it.
+// Error lists every problem of a configuration, so that one start reports all of them.
 type Error struct {
-	Problems []string // one sentence each, starting with the name of the key; free of secrets
+	Problems []string // one sentence each, starting with the name of the key; no secrets
 }
 
-// Error writes one problem on the line, several as a list.
+// Error returns one problem as a line, several as a list.
 func (e *Error) Error() string {
 	if len(e.Problems) == 1 {
 		return "configuration: " + e.Problems[0]
@@ -48,8 +48,8 @@ func configError(problems []string) error {
 	return &Error{Problems: problems}
 }
 
-// flagValue is one key as a command-line flag. It parses at once, so that a wrong flag is reported like any other usage
-// error, and holds the text for Load.
+// flagValue is the command-line flag of one key. It parses the value at once, so that a wrong flag is a usage error,
+// and keeps the text for Load.
 type flagValue struct {
 	config *Config
 	field  Field
@@ -58,7 +58,7 @@ type flagValue struct {
 func (v *flagValue) Set(text string) error { return v.config.set(v.field, text) }
 func (v *flagValue) Type() string          { return v.field.Type }
 
-// String is what help texts print as the default, which no secret has.
+// String returns the default that help texts print. Secrets have none.
 func (v *flagValue) String() string {
 	if v.config == nil || v.field.Secret {
 		return ""
@@ -66,9 +66,8 @@ func (v *flagValue) String() string {
 	return v.config.get(v.field)
 }
 
-// AddFlags adds --config and a flag for each of the named keys, or for all keys when none is named. A command that
-// works on the store alone names the few keys that concern it; the others still count from the environment and the
-// file.
+// AddFlags adds --config and a flag for each named key, or for all keys when none is named. A command that only uses
+// the store names few keys; the other keys still come from the environment and the file.
 func AddFlags(fs *pflag.FlagSet, names ...string) {
 	fs.String(configFlag, "", "YAML `file` with any of the keys of docs/configuration.md (env "+configEnv+")")
 	defaults := Default()
@@ -83,11 +82,12 @@ func AddFlags(fs *pflag.FlagSet, names ...string) {
 	}
 }
 
-// Load reads the settings: a flag of fs that was given wins over the variable in environ ("NAME=value", as
-// [os.Environ] returns them), that over the file named by --config or PALISADE_CONFIG, that over the default. An empty
-// variable counts as not set. Unknown keys and variables are errors: a misspelt security setting must not start a
-// server without it. The error is a [*Error]; the values are not validated beyond their type, see
-// [Config.Validate].
+// Load reads the settings. A flag in fs overrides the variable in environ ("NAME=value", as [os.Environ] returns them);
+// the variable overrides the file named by --config or PALISADE_CONFIG; the file overrides the default. An empty
+// variable counts as not set.
+//
+// Unknown keys and variables are errors: a misspelled security setting must not start a server without it. The error is
+// a [*Error]. Load checks types only; [Config.Validate] checks the values.
 func Load(fs *pflag.FlagSet, environ []string) (Config, error) {
 	env := palisadeEnv(environ)
 	path := env[configEnv]
@@ -127,7 +127,7 @@ func (c *Config) loadFile(path string) (problems []string) {
 	for _, key := range sortedKeys(raw) {
 		f, known := fields[key]
 		if !known {
-			problems = append(problems, fmt.Sprintf("%s in %s is no known key; the nearest is %s", key, path, nearest(key, sortedKeys(fields))))
+			problems = append(problems, fmt.Sprintf("%s in %s is not a known key; the nearest is %s", key, path, nearest(key, sortedKeys(fields))))
 			continue
 		}
 		switch value := raw[key].(type) {
@@ -152,7 +152,7 @@ func (c *Config) loadEnv(env map[string]string) (problems []string) {
 		case !known && slices.Contains(clientEnv, name):
 		case !known && serviceLinkEnv.MatchString(name):
 		case !known:
-			problems = append(problems, fmt.Sprintf("%s is no known environment variable; the nearest is %s", name, nearest(name, names)))
+			problems = append(problems, fmt.Sprintf("%s is not a known environment variable; the nearest is %s", name, nearest(name, names)))
 		case env[name] == "":
 		default:
 			if err := c.set(f, env[name]); err != nil {

@@ -28,7 +28,7 @@ func load(t *testing.T, args, environ []string, file string) (Config, error) {
 	return Load(fs, environ)
 }
 
-// samples are three values of each type, none of them a default, in the form that get writes.
+// samples are three values of each type, in the form that get writes. None is a default.
 var samples = map[string][3]string{
 	"string":   {"one", "two", "three"},
 	"bool":     {"true", "true", "true"},
@@ -153,7 +153,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-func TestOtherPeoplesVariablesAreIgnored(t *testing.T) {
+func TestForeignVariablesAreIgnored(t *testing.T) {
 	env := []string{
 		"PALISADE_URL=http://x", "PALISADE_TOKEN=t", "PALISADE_TEST_POSTGRES=postgres://x",
 		"PALISADE_SERVICE_HOST=10.0.0.1", "PALISADE_SERVICE_PORT=8080", "PALISADE_SERVICE_PORT_HTTP=8080",
@@ -196,7 +196,7 @@ func TestWrongFlagNamesItself(t *testing.T) {
 	}
 }
 
-// FuzzLoadFile feeds arbitrary files to the loader: it must answer or refuse, and what it accepts must fit the types.
+// FuzzLoadFile loads arbitrary files. Load must accept or refuse them, and accepted values must fit their types.
 func FuzzLoadFile(f *testing.F) {
 	f.Add("http: 127.0.0.1:1\nbootstrap-token: abc\n")
 	f.Add("a: &a [*a]\n")

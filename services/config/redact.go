@@ -10,7 +10,7 @@ import (
 
 const redacted = "[redacted]"
 
-// String prints every key without its secrets, so that a configuration may be logged whole.
+// String prints every key without its secrets, so that the whole configuration can be logged.
 func (c Config) String() string {
 	var b strings.Builder
 	for i, f := range Fields() {
@@ -44,7 +44,7 @@ func (c Config) MarshalJSON() ([]byte, error) {
 	return json.Marshal(shown)
 }
 
-// shown is the value of a field that anybody may see.
+// shown is the value of a field without its secrets.
 func (c Config) shown(f Field) string {
 	text := c.get(f)
 	switch reflect.TypeFor[Config]().Field(f.index).Tag.Get("secret") {
@@ -60,8 +60,8 @@ func (c Config) shown(f Field) string {
 	}
 }
 
-// redactURL hides the passwords of a URL: that of the user, and the query parameters of libpq that carry one. A text
-// that is no URL is hidden whole.
+// redactURL hides the passwords in a URL: the user's password, and libpq query parameters that carry one. Text that is
+// not a URL is hidden completely.
 func redactURL(text string) string {
 	if text == "" {
 		return ""
@@ -83,8 +83,8 @@ func redactURL(text string) string {
 	return u.Redacted()
 }
 
-// isCutShort tells that the host of a URL may be a part of a password: one with an unescaped #, / or ? in it ends
-// there, and what is left of it stands before a colon or an @ where none belongs.
+// isCutShort reports whether the host of a URL may be part of a password. An unescaped #, / or ? in a password ends the
+// host early and leaves a colon or an @ in the rest of the URL.
 func isCutShort(u *url.URL) bool {
 	return u.Fragment != "" || strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(u.Host, "[") || strings.Contains(u.Path+u.RawQuery, "@")
 }

@@ -7,15 +7,15 @@ import (
 
 // The roles of a node.
 const (
-	// RoleAPI serves requests.
+	// RoleAPI answers requests.
 	RoleAPI = "api"
-	// RoleWorker does background jobs. A node without it only adds them to the queue.
+	// RoleWorker runs background jobs. A node without it only adds jobs to the queue.
 	RoleWorker = "worker"
 )
 
 var roles = []string{RoleAPI, RoleWorker}
 
-// roleNames are those in the configuration.
+// roleNames are the configured roles.
 func (c Config) roleNames() []string {
 	names := strings.Split(c.Roles, ",")
 	for i, name := range names {
@@ -24,21 +24,21 @@ func (c Config) roleNames() []string {
 	return names
 }
 
-// Has tells whether the node has a role.
+// Has reports whether the node has a role.
 func (c Config) Has(role string) bool { return slices.Contains(c.roleNames(), role) }
 
 func (c Config) validateRoles(p *problemList) {
-	const want = "want api, worker or both, separated by a comma: api serves requests, worker does background jobs"
+	const want = "want api, worker or both, separated by a comma: api serves requests, worker runs background jobs"
 	if strings.Trim(c.Roles, ", ") == "" {
-		p.add("roles", "names no role, and such a node would do nothing; %s", want)
+		p.add("roles", "names no role, so the node would do nothing; %s", want)
 		return
 	}
 	for _, name := range c.roleNames() {
 		switch {
 		case name == "":
-			p.add("roles", "got %q, in which a name between commas is missing; %s", c.Roles, want)
+			p.add("roles", "got %q, which has an empty name between commas; %s", c.Roles, want)
 		case !slices.Contains(roles, name):
-			p.add("roles", "got %q, which is no role; %s", name, want)
+			p.add("roles", "got %q, which is not a role; %s", name, want)
 		}
 	}
 }

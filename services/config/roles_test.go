@@ -10,8 +10,8 @@ func TestRolesInConfiguration(t *testing.T) {
 		"api,worker": "", "worker, api": "", "api": "", "worker": "",
 		"":           "roles: names no role",
 		" ,":         "roles: names no role",
-		"api,":       `roles: got "api,", in which a name between commas is missing`,
-		"api,wroker": `roles: got "wroker", which is no role; want api, worker or both`,
+		"api,":       `roles: got "api,", which has an empty name between commas`,
+		"api,wroker": `roles: got "wroker", which is not a role; want api, worker or both`,
 		"API":        `roles: got "API"`,
 	} {
 		c := Default()

@@ -7,7 +7,7 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 )
 
-// SignIn is who may become a member through the OpenID Connect issuer. The settings must be valid.
+// SignIn describes who may become a member through the OpenID Connect issuer. The settings must be valid.
 func (c Config) SignIn() (access.SignIn, error) {
 	s := access.SignIn{Admission: access.Admission(c.OIDCMembership), Claim: c.OIDCClaim}
 	var err error
@@ -37,7 +37,7 @@ func (c Config) validateSignIn(p *problemList) {
 		case s.value == "" && mode == s.of:
 			p.add(s.key, "is empty, but oidc-membership is %s, which needs it", mode)
 		case s.value != "" && mode != s.of:
-			p.add(s.key, "is set, but oidc-membership is %s, which does not read it: set oidc-membership to %s, or remove it", mode, s.of)
+			p.add(s.key, "is set, but oidc-membership is %s, which does not use it: set oidc-membership to %s, or remove it", mode, s.of)
 		}
 	}
 	if mode == access.AdmitDomain && c.OIDCDomains != "" {

@@ -19,15 +19,15 @@ var (
 	slugPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 )
 
-// problemList gathers the sentences of a [Error].
+// problemList collects the problems of an [Error].
 type problemList []string
 
 func (p *problemList) add(key, format string, args ...any) {
 	*p = append(*p, key+": "+fmt.Sprintf(format, args...))
 }
 
-// Validate checks everything that can be checked without opening files or the network, and returns all problems at once
-// as a [*Error]. No text contains a secret.
+// Validate checks everything that needs neither files nor the network. It returns all problems at once as a [*Error].
+// No text contains a secret.
 func (c Config) Validate() error {
 	var p problemList
 	c.validateAddresses(&p)
@@ -41,7 +41,7 @@ func (c Config) Validate() error {
 	return configError(p)
 }
 
-// ValidateStore checks only what commands need that work on the store without listening: token, migrate, jwt.
+// ValidateStore checks what commands need that use the store without listening: token, migrate, jwt.
 func (c Config) ValidateStore() error {
 	var p problemList
 	c.validateStore(&p)
@@ -63,7 +63,7 @@ func (c Config) validateAddresses(p *problemList) {
 		}
 		if a.key != "metrics" && c.TLSCert == "" && !c.BehindProxy && !isLoopback(host) {
 			p.add(a.key, "%s is reachable from other machines, and tokens would cross the network in plain text. "+
-				"Set tls-cert and tls-key; or behind-tls-proxy when a proxy in front ends TLS; or listen on 127.0.0.1", a.value)
+				"Set tls-cert and tls-key; or behind-tls-proxy when a proxy in front terminates TLS; or listen on 127.0.0.1", a.value)
 		}
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
@@ -104,7 +104,7 @@ func (c Config) validateStore(p *problemList) {
 	}
 }
 
-// validateDatabase checks the URL of a PostgreSQL; an empty one is fine.
+// validateDatabase checks the URL of a PostgreSQL database. An empty URL is valid.
 func validateDatabase(p *problemList, key, text, instead string) {
 	if text == "" {
 		return
@@ -113,7 +113,7 @@ func validateDatabase(p *problemList, key, text, instead string) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		p.add(key, "is no URL; want postgres://user:password@host:5432/name, with special characters of the password percent-encoded")
+		p.add(key, "is not a URL; want postgres://user:password@host:5432/name, with special characters of the password percent-encoded")
 	case u.Scheme != "postgres" && u.Scheme != "postgresql":
 		p.add(key, "got a URL of scheme %q, want postgres://user:password@host:5432/name, %s", u.Scheme, instead)
 	case strings.Trim(u.Path, "/") == "" && u.Query().Get("dbname") == "":
@@ -123,7 +123,7 @@ func validateDatabase(p *problemList, key, text, instead string) {
 
 func (c Config) validateIdentity(p *problemList) {
 	if (c.OIDCIssuer == "") != (c.OIDCAudience == "") {
-		p.add("oidc-issuer, oidc-audience", "only one of the two is set; without the audience, tokens that the issuer made for other services would be accepted")
+		p.add("oidc-issuer, oidc-audience", "only one of the two is set; without the audience, tokens that the issuer issued for other services would be accepted")
 	}
 	if c.OIDCIssuer != "" {
 		if problem := checkURL(c.OIDCIssuer, false); problem != "" {
@@ -138,7 +138,7 @@ func (c Config) validateOutgoing(p *problemList) {
 		p.add("egress-allow", "%v", err)
 	}
 	if (c.SMTP == "") != (c.SMTPFrom == "") {
-		p.add("smtp, smtp-from", "only one of the two is set; e-mail needs a server and an address that it is sent from")
+		p.add("smtp, smtp-from", "only one of the two is set; e-mail needs a server and a sender address")
 	}
 	if c.SMTP != "" {
 		if err := mailserver.CheckSMTP(c.SMTP); err != nil {
@@ -183,8 +183,8 @@ func (c Config) validateLimits(p *problemList) {
 			p.add(s.key, "got %v, want %v to %v", s.value, s.least, s.max)
 		}
 	}
-	if least := max(4*c.MaxBody, leastReceiveMemory); c.ReceiveMemory != 0 && c.ReceiveMemory < least {
-		p.add("receive-memory", "got %v, want %v or more: four times max-body, at least %v", c.ReceiveMemory, least, leastReceiveMemory)
+	if least := max(4*c.MaxBody, minReceiveMemory); c.ReceiveMemory != 0 && c.ReceiveMemory < least {
+		p.add("receive-memory", "got %v, want %v or more: four times max-body, at least %v", c.ReceiveMemory, least, minReceiveMemory)
 	}
 	if c.MaxStreams < 1 || c.MaxStreams > 1_000_000 {
 		p.add("max-streams", "got %d, want 1 to 1000000", c.MaxStreams)
@@ -203,13 +203,14 @@ func splitAddress(address string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// IsReachable tells whether other machines reach what listens at an address.
+// IsReachable reports whether other machines can connect to a listener at this address.
 func IsReachable(address string) bool {
 	host, _, err := splitAddress(address)
 	return err != nil || !isLoopback(host)
 }
 
-// isLoopback tells whether only this machine reaches the host. A name other than localhost cannot be vouched for.
+// isLoopback reports whether only this machine can connect to the host. Names other than localhost may resolve to
+// anything and count as reachable.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -229,8 +230,8 @@ func sameListener(a, b string) bool {
 	return hostA == hostB || isUnspecified(hostA) || isUnspecified(hostB)
 }
 
-// checkURL says what is wrong with an absolute http(s) URL, or nothing. Plain http beyond this machine is for links,
-// not for fetching the keys that prove who somebody is.
+// checkURL returns the problem with an absolute http(s) URL, or "". plainAllowed permits plain http to other machines.
+// Links may use it; fetching the keys that verify tokens may not.
 func checkURL(text string, plainAllowed bool) string {
 	u, err := url.Parse(text)
 	switch {

@@ -6,15 +6,16 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 )
 
-// validateAI checks what is said of the language model. Half a model is a mistake: everything that asks one would fail.
+// validateAI checks the language model settings. A partly configured model is an error, because every call to it would
+// fail.
 func (c Config) validateAI(p *problemList) {
 	switch {
 	case c.AIURL == "" && c.AIModel != "":
-		p.add("ai-url, ai-model", "only ai-model is set; set ai-url to the API that serves it, or neither to ask no model")
+		p.add("ai-url, ai-model", "only ai-model is set; set ai-url to the API that serves it, or neither to use no model")
 	case c.AIURL == "" && c.AIKey != "":
-		p.add("ai-url, ai-key", "only ai-key is set; set ai-url and ai-model too, or none of them to ask no model")
+		p.add("ai-url, ai-key", "only ai-key is set; set ai-url and ai-model too, or none of them to use no model")
 	case c.AIURL != "" && c.AIModel == "":
-		p.add("ai-url, ai-model", "only ai-url is set; set ai-model to the name of a model that it serves, or neither to ask no model")
+		p.add("ai-url, ai-model", "only ai-url is set; set ai-model to the name of a model that it serves, or neither to use no model")
 	}
 	if c.AIURL != "" {
 		c.validateAIURL(p)
@@ -26,8 +27,8 @@ func (c Config) validateAI(p *problemList) {
 		key   string
 		value float64
 	}{{"ai-input-price", c.AIInputPrice}, {"ai-output-price", c.AIOutputPrice}} {
-		if !(price.value >= 0 && price.value <= maxPrice) { // not a number is neither
-			p.add(price.key, "got %v, want 0 (not reckoned) to %d US dollars for a million tokens", price.value, maxPrice)
+		if !(price.value >= 0 && price.value <= maxPrice) { // also refuses NaN
+			p.add(price.key, "got %v, want 0 (not counted) to %d US dollars for a million tokens", price.value, maxPrice)
 		}
 	}
 	if c.AIMonthlyRuns < 0 {
@@ -35,10 +36,11 @@ func (c Config) validateAI(p *problemList) {
 	}
 }
 
-// maxPrice is far above what any model costs: a price for one token instead of a million is below 0.001.
+// maxPrice is far above the price of any model, which is per million tokens: a price for one token is below 0.001.
 const maxPrice = 1_000_000
 
-// validateAIURL asks what calls will be asked, so that a local model without an entry in egress-allow fails here.
+// validateAIURL applies the egress guard's rules, so that a local model without an entry in egress-allow fails at
+// start.
 func (c Config) validateAIURL(p *problemList) {
 	if problem := checkURL(c.AIURL, true); problem != "" {
 		p.add("ai-url", "got %q, %s", redactURL(c.AIURL), problem)
@@ -46,7 +48,7 @@ func (c Config) validateAIURL(p *problemList) {
 	}
 	guard, err := egress.New(egress.Config{Allow: c.EgressAllow})
 	if err != nil {
-		return // validateOutgoing says it
+		return // validateOutgoing reports it
 	}
 	if err := guard.CheckURL(c.AIURL); err != nil {
 		p.add("ai-url", "%v; name the host of a model inside your network in egress-allow", err)

@@ -8,13 +8,13 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 )
 
-// leastAnchor is the shortest time between two anchors.
-const leastAnchor = 10 * time.Second
+// minAnchorInterval is the shortest time between two anchors.
+const minAnchorInterval = 10 * time.Second
 
-// validateAuditAnchor checks where anchors go.
+// validateAuditAnchor checks the destination of anchors.
 func (c Config) validateAuditAnchor(p *problemList) {
-	if c.AuditAnchorEvery < leastAnchor {
-		p.add("audit-anchor-every", "got %v, want %v or more", c.AuditAnchorEvery, leastAnchor)
+	if c.AuditAnchorEvery < minAnchorInterval {
+		p.add("audit-anchor-every", "got %v, want %v or more", c.AuditAnchorEvery, minAnchorInterval)
 	}
 	if c.AuditAnchor == "" {
 		return
@@ -22,7 +22,7 @@ func (c Config) validateAuditAnchor(p *problemList) {
 	const want = "want file:///path, syslog://host:514, syslog+udp://host:514 or an https:// URL"
 	u, err := url.Parse(c.AuditAnchor)
 	if err != nil {
-		p.add("audit-anchor", "is no URL; %s", want)
+		p.add("audit-anchor", "is not a URL; %s", want)
 		return
 	}
 	switch u.Scheme {
@@ -37,7 +37,7 @@ func (c Config) validateAuditAnchor(p *problemList) {
 	case "http", "https":
 		guard, err := egress.New(egress.Config{Allow: c.EgressAllow})
 		if err != nil {
-			return // said of egress-allow
+			return // validateOutgoing reports it
 		}
 		if err := guard.CheckURL(c.AuditAnchor); err != nil {
 			p.add("audit-anchor", "%v", err)
@@ -47,7 +47,7 @@ func (c Config) validateAuditAnchor(p *problemList) {
 	}
 }
 
-// AnchorFile is the file that audit-anchor names; not ok when it names none.
+// AnchorFile is the file that audit-anchor names. ok is false when it names none.
 func (c Config) AnchorFile() (path string, ok bool) {
 	u, err := url.Parse(c.AuditAnchor)
 	if err != nil || u.Scheme != "file" {

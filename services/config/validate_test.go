@@ -158,7 +158,7 @@ func TestValidateRefuses(t *testing.T) {
 
 func TestValidateStoreLeavesListeningAlone(t *testing.T) {
 	c := Default()
-	c.HTTP = "0.0.0.0:8080" // fit for serve only with a flag that `token list` does not have
+	c.HTTP = "0.0.0.0:8080" // valid for serve only with a flag that `token list` does not have
 	if err := c.ValidateStore(); err != nil {
 		t.Error(err)
 	}
@@ -187,12 +187,12 @@ func TestDerivedValues(t *testing.T) {
 	}
 }
 
-// oidcBy sets an issuer, and whom it may bring.
+// oidcBy sets an issuer and its admission policy.
 func oidcBy(c *Config, membership string) {
 	c.OIDCIssuer, c.OIDCAudience, c.OIDCMembership = "https://id.example.com", "palisade", membership
 }
 
-// A database may have several servers, as docs/scale.md writes them.
+// A database may have several hosts, in the form of docs/scale.md.
 func TestDatabaseOfSeveralServers(t *testing.T) {
 	for _, database := range []string{
 		"postgres://palisade:secret@10.0.0.20,10.0.0.21/palisade?target_session_attrs=read-write",

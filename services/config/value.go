@@ -12,10 +12,10 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// ByteSize is a number of bytes that is written as 16MiB, 64KiB, 1.5GB or 1024.
+// ByteSize is a number of bytes, written as 16MiB, 64KiB, 1.5GB or 1024.
 type ByteSize int64
 
-// String writes the size in the largest binary unit that divides it, so that no digit is lost.
+// String writes the size in the largest binary unit that divides it, so that it is exact.
 func (s ByteSize) String() string {
 	for _, unit := range []struct {
 		name  string
@@ -61,7 +61,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return total + d, nil
 }
 
-// typeName is the word for a Go type in help texts; it also lists the types that set can fill.
+// typeName is the name of a Go type in help texts. It also lists the types that set accepts.
 func typeName(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
@@ -79,7 +79,7 @@ func typeName(t reflect.Type) string {
 	}
 }
 
-// set parses text into the field f. Errors name what was got and what is wanted, not the key.
+// set parses text into the field f. Errors contain the value and the expected form, not the key.
 func (c *Config) set(f Field, text string) error {
 	v := reflect.ValueOf(c).Elem().Field(f.index)
 	switch f.Type {

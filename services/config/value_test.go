@@ -39,7 +39,7 @@ func TestDurationRoundTrip(t *testing.T) {
 
 func TestByteSizeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		// Larger ones pass through a float64 in the parser and lose digits; no limit is near.
+		// Larger sizes pass through a float64 in the parser and lose digits. No limit is that large.
 		want := ByteSize(rapid.Int64Range(0, 1<<53).Draw(t, "bytes"))
 		if got, err := ParseByteSize(want.String()); err != nil || got != want {
 			t.Fatalf("%v: got %v, %v", want, got, err)
@@ -106,14 +106,14 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 		if err := c.Validate(); err != nil {
 			shown += err.Error()
 		}
-		// Half of it would be too much as well.
+		// Half of the secret must not be shown either.
 		if half := secret[:len(secret)/2]; strings.Contains(shown, half) {
 			t.Fatalf("%q is in: %s", half, shown)
 		}
 	})
 }
 
-// A password that is not escaped may end what is read as the host.
+// An unescaped password may end what is read as the host.
 func TestPasswordsThatCutAURL(t *testing.T) {
 	for _, secret := range []string{"HUNTER!G!:#Btz", "HUNTER:/Btz", "HUNTER:?Btz", "20262026#Btz", "20262026/Btz", "20262026?Btz"} {
 		c := Default()

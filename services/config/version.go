@@ -6,7 +6,7 @@ import "runtime/debug"
 // -ldflags "-X github.com/palisade/palisade/services/config.Version=v1.2.3". Empty in a plain `go build`.
 var Version string
 
-// Build says what this binary was built from.
+// Build describes the build of this binary.
 type Build struct {
 	Version  string // Version, or the module version, or "devel"
 	Revision string // commit, with "+dirty" when the tree had changes; empty when unknown
@@ -14,7 +14,7 @@ type Build struct {
 	Go       string // toolchain, for example go1.26.8
 }
 
-// BuildVersion returns [Version] together with what the Go toolchain recorded in the binary.
+// BuildVersion returns [Version] and what the Go toolchain recorded in the binary.
 func BuildVersion() Build {
 	b := Build{Version: Version}
 	if info, ok := debug.ReadBuildInfo(); ok {

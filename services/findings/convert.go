@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	entsql "entgo.io/ent/dialect/sql"
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -17,24 +19,6 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// boards are the built-in policies: one for each mode.
-var boards = map[string]*findingsv1.PolicyReference{
-	monitored:                {Id: 1, Name: "Monitor", Slug: monitored},
-	"rule-board-pr-comments": {Id: 2, Name: "Comment", Slug: "rule-board-pr-comments"},
-	"rule-board-block":       {Id: 3, Name: "Block", Slug: "rule-board-block"},
-}
-
-// reachabilities are the words for exposures in a finding (contract facts 3.11), which differ from those in filters.
-var reachabilities = map[string]string{
-	"reachable":               "reachable",
-	"always_reachable":        "always reachable",
-	"conditionally_reachable": "conditionally reachable",
-	"unreachable":             "unreachable",
-}
-
-// unknownDependency stands for a dependency of which a scan said nothing.
-var unknownDependency = &findingsv1.FoundDependency{Ecosystem: "no_package_manager", Transitivity: "unknown"}
-
 // surroundings are the rules and projects of a page of findings, read in two queries.
 type surroundings struct {
 	rules    map[int64]*findingsv1.FindingRule
@@ -47,7 +31,8 @@ func readSurroundings(ctx context.Context, db *ent.Client, parsed *parsedRules, 
 		rules[row.RuleID], projects[row.ProjectID] = nil, nil
 	}
 	// One parameter for all ids: the text of the statement is always the same, and prepared already.
-	stored, err := db.Rule.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(rule.FieldID), keys(rules))) }).
+	ruleIDs, projectIDs := slices.Collect(maps.Keys(rules)), slices.Collect(maps.Keys(projects))
+	stored, err := db.Rule.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(rule.FieldID), ruleIDs)) }).
 		Select(rule.FieldID, rule.FieldContent).All(ctx)
 	if err != nil {
 		return nil, err
@@ -57,7 +42,7 @@ func readSurroundings(ctx context.Context, db *ent.Client, parsed *parsedRules, 
 			return nil, err
 		}
 	}
-	found, err := db.Project.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(project.FieldID), keys(projects))) }).
+	found, err := db.Project.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(project.FieldID), projectIDs)) }).
 		Select(project.FieldID, project.FieldName, project.FieldURL, project.FieldScmType, project.FieldVisibility).All(ctx)
 	if err != nil {
 		return nil, err
@@ -117,12 +102,4 @@ func value(s *string) string {
 		return ""
 	}
 	return *s
-}
-
-func keys[V any](m map[int64]V) []int64 {
-	list := make([]int64, 0, len(m))
-	for k := range m {
-		list = append(list, k)
-	}
-	return list
 }

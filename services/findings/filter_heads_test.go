@@ -16,7 +16,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// Who is limited to teams sees what somebody who sees everything finds in the projects of these teams, in the same order.
+// Who is limited to teams sees what somebody who sees everything finds in the projects of these teams, in the same
+// order.
 func TestListsOfTeams(t *testing.T) {
 	t.Parallel()
 	const projects, of = 80, 60

@@ -133,8 +133,8 @@ func (e *identityEdit) merge(ctx context.Context, from, into *editedFinding) err
 	return nil
 }
 
-// mayMeet refuses to make one of two findings that are both in the code of a ref: the next scan would find two results for
-// one finding, and make the other one anew.
+// mayMeet refuses to make one of two findings that are both in the code of a ref: the next scan would find two results
+// for one finding, and make the other one anew.
 func mayMeet(rows []*editedFinding, byRef map[string]*editedFinding) error {
 	for _, row := range rows {
 		twin := byRef[row.Ref]
@@ -177,8 +177,8 @@ func (f *editedFinding) dieInto(twin *editedFinding, gives, provisional bool) er
 	return nil
 }
 
-// gives says which of two findings of a ref is nearer to the code, and so gives evidence, content and state. When a split
-// is undone it is the new one, unless a scan has found the old one again.
+// gives says which of two findings of a ref is nearer to the code, and so gives evidence, content and state. When a
+// split is undone it is the new one, unless a scan has found the old one again.
 func (e *identityEdit) gives(from, into *editedFinding) bool {
 	if e.undoesSplit {
 		return !lifecycle.Seen(into.State)

@@ -43,7 +43,8 @@ type identityEdit struct {
 	undoesSplit             bool
 }
 
-// load reads findings of the project for change, in the order of their ids. A finding that was read already is given as it was changed.
+// load reads findings of the project for change, in the order of their ids. A finding that was read already is given as
+// it was changed.
 func (e *identityEdit) load(ctx context.Context, where ...predicate.Finding) ([]*editedFinding, error) {
 	return e.read(ctx, e.tx.Finding.Query().Where(where...))
 }
@@ -119,8 +120,8 @@ func (f *editedFinding) isChanged() bool {
 
 func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// before is what undoing needs: the findings that were touched, as they were. What scans say about them is not in it: a finding that dies
-// keeps that of the one that it was merged into (see swapSight).
+// before is what undoing needs: the findings that were touched, as they were. What scans say about them is not in it: a
+// finding that dies keeps that of the one that it was merged into (see swapSight).
 func (e *identityEdit) before(created []int64) ([]byte, error) {
 	before := &storev1.IdentityBefore{Created: created}
 	for _, row := range e.touched() {
@@ -177,7 +178,8 @@ func (e *identityEdit) create(f *ent.Finding) *ent.FindingCreate {
 	return row
 }
 
-// record writes an event for each finding that was changed or that another one died into. Reports read findings again whose events they see.
+// record writes an event for each finding that was changed or that another one died into. Reports read findings again
+// whose events they see.
 func (e *identityEdit) record(ctx context.Context, kind string) error {
 	for part := range slices.Chunk(e.touched(), editBatch) {
 		events := make([]*ent.FindingEventCreate, len(part))

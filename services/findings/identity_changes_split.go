@@ -78,8 +78,8 @@ func (e *identityEdit) split(ctx context.Context, row *editedFinding) (*ent.Iden
 	return change, []*ent.Finding{row.Finding}, err
 }
 
-// latestJoin is the last scan's join of a finding by other than exact evidence, as long as nobody has taken it apart; nil
-// when there is none. A merge since is refused: it has to be undone itself.
+// latestJoin is the last scan's join of a finding by other than exact evidence, as long as nobody has taken it apart;
+// nil when there is none. A merge since is refused: it has to be undone itself.
 func (e *identityEdit) latestJoin(ctx context.Context, row *editedFinding) (*ent.FindingMatch, *storev1.FindingMatch, error) {
 	join, err := e.tx.FindingMatch.Query().Where(findingmatch.FindingID(row.ID)).Order(ent.Desc(findingmatch.FieldID)).First(ctx)
 	if err != nil && !ent.IsNotFound(err) {

@@ -18,7 +18,8 @@ var (
 	newCode = code("app/db.py", 90, "cursor.execute(statement + title)")
 )
 
-// seedJoined stores finding a, which somebody ignored and a scan then joined by its shape, with the same finding on dev.
+// seedJoined stores finding a, which somebody ignored and a scan then joined by its shape, with the same finding on
+// dev.
 func seedJoined(t *testing.T, s *apitest.Server) *land {
 	t.Helper()
 	l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})

@@ -184,8 +184,8 @@ func (u *undoing) refuseAfterChanges(ctx context.Context) error {
 	return nil
 }
 
-// refuseAfterDecisions refuses when somebody has decided about one of the findings since: whose decision it is would be a
-// guess.
+// refuseAfterDecisions refuses when somebody has decided about one of the findings since: whose decision it is would be
+// a guess.
 func (u *undoing) refuseAfterDecisions(ctx context.Context, family []*editedFinding) error {
 	ids := make([]int64, len(family))
 	for n, row := range family {

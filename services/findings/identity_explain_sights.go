@@ -70,8 +70,8 @@ func (e *explanation) addSights(ctx context.Context, db *ent.Client) error {
 	return nil
 }
 
-// latest is the sight of the latest scan that had something to say, as far as joins do not tell: it may be the one of a join
-// then. Nil when it was people who said the last word.
+// latest is the sight of the latest scan that had something to say, as far as joins do not tell: it may be the one of a
+// join then. Nil when it was people who said the last word.
 func (e *explanation) latest(ctx context.Context, db *ent.Client, matches []*ent.FindingMatch) (*findingsv1.IdentitySight, error) {
 	if !lifecycle.Seen(e.row.State) {
 		return e.closing(ctx, db)

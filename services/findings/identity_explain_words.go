@@ -6,13 +6,14 @@ import (
 
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
 // maxQuoted bounds how much of a message or of code an explanation repeats, in characters.
 const maxQuoted = 120
 
-// words puts evidence into words, the strongest first. Each counts together with the rule and, but for what was moved, the
-// file.
+// words puts evidence into words, the strongest first. Each counts together with the rule and, but for what was moved,
+// the file.
 func (e *explanation) words(known identity.Evidence) (out []*findingsv1.IdentityEvidence) {
 	where := fmt.Sprintf("rule %s in %s", e.rule, e.content.GetLocation().GetFilePath())
 	add := func(rung string, hash uint64, text string) {
@@ -20,7 +21,7 @@ func (e *explanation) words(known identity.Evidence) (out []*findingsv1.Identity
 			return
 		}
 		piece := &findingsv1.IdentityEvidence{Rung: rung, MadeOf: text + ", with " + where}
-		if e.row.IssueType != secrets { // guesses of a short secret could be tried against its hash
+		if e.row.IssueType != vocabulary.Secrets { // guesses of a short secret could be tried against its hash
 			piece.Hash = fmt.Sprintf("%016x", hash)
 		}
 		out = append(out, piece)
@@ -53,7 +54,7 @@ func (e *explanation) words(known identity.Evidence) (out []*findingsv1.Identity
 // quoted adds the beginning of a text; nothing for secrets, whose texts may hold them.
 func (e *explanation) quoted(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if text == "" || e.row.IssueType == secrets {
+	if text == "" || e.row.IssueType == vocabulary.Secrets {
 		return ""
 	}
 	if runes := []rune(text); len(runes) > maxQuoted {

@@ -223,7 +223,8 @@ func (m *identityModel) scan(rt *rapid.T, t testing.TB) {
 	}
 }
 
-// check requires that each result of the latest scans has one living finding, and that findings of one name share decisions.
+// check requires that each result of the latest scans has one living finding, and that findings of one name share
+// decisions.
 func (m *identityModel) check(rt *rapid.T, t testing.TB) {
 	places, decisions := map[string][]string{}, map[string]string{}
 	for _, row := range m.rows(t) {

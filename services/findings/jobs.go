@@ -6,9 +6,7 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/ent/pageboundary"
-	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/findings/list"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -23,7 +21,7 @@ func Background(st *store.Store) jobs.Work {
 	}
 	return jobs.Work{
 		Register: func(workers *river.Workers) { jobs.AddWorker(workers, &oldPlacesWorker{store: st}) },
-		Periodic: []*river.PeriodicJob{jobs.Every(placesKept, oldPlaces{})},
+		Periodic: []*river.PeriodicJob{jobs.Every(list.PlacesKept, oldPlaces{})},
 		Queues:   []jobs.Queue{{Name: placesQueue, Workers: 1, Poll: time.Minute}},
 	}
 }
@@ -48,8 +46,5 @@ type oldPlacesWorker struct {
 
 // Work deletes them in all deployments.
 func (w *oldPlacesWorker) Work(ctx context.Context, _ *river.Job[oldPlaces]) error {
-	return w.store.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
-		_, err := tx.PageBoundary.Delete().Where(pageboundary.ServedAtLT(store.Now() - placesExpire.Microseconds())).Exec(ctx)
-		return err
-	})
+	return list.ForgetPlaces(ctx, w.store)
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// A jump counts from where an earlier one has left a mark: it belongs to the same walk, until page 0 begins another one.
+// A jump counts from where an earlier one has left a mark: it belongs to the same walk, until page 0 begins another
+// one.
 func TestJumpsLeaveMarks(t *testing.T) {
 	t.Parallel()
 	const n, more = 50_000, 300
@@ -17,7 +18,8 @@ func TestJumpsLeaveMarks(t *testing.T) {
 		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
 		seedBulk(t, s, l, n, 1)
 		newest := s.Store.Reader.Finding.Query().Order(ent.Desc("relevant_since", "id")).FirstIDX(s.System(t))
-		// first requires that the page begins with the finding before which so many are newer, of those that were there first.
+		// first requires that the page begins with the finding before which so many are newer, of those that were there
+		// first.
 		first := func(r *findingsv1.ListFindingsRequest, page, size, newer int64) {
 			t.Helper()
 			r.DeploymentSlug, r.Page, r.PageSize = "acme", page, &size

@@ -105,8 +105,8 @@ func TestAnswersDoNotShareMemory(t *testing.T) {
 	})
 }
 
-// TestAnswerWaitsForItsReader: what a client has not taken yet stays as it is while others are answered. Of its clients, one
-// in four goes away instead.
+// TestAnswerWaitsForItsReader: what a client has not taken yet stays as it is while others are answered. Of its
+// clients, one in four goes away instead.
 func TestAnswerWaitsForItsReader(t *testing.T) {
 	s := apitest.Start(t, nil)
 	k := knowPages(t, s)

@@ -30,8 +30,8 @@ const commit = "3f2a9c1b7e40d85f6a92c3e1b0d4f7a68c5e2193"
 
 const listPath = "/api/v1/deployments/acme/findings"
 
-// TestListOfStoredFindings: what happens to a finding shows in the next list, with contents as they are written and as earlier
-// versions wrote them, and over both wires.
+// TestListOfStoredFindings: what happens to a finding shows in the next list, with contents as they are written and as
+// earlier versions wrote them, and over both wires.
 func TestListOfStoredFindings(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -67,8 +67,8 @@ func TestListOfStoredFindings(t *testing.T) {
 	})
 }
 
-// storeAsBefore makes contents as earlier versions wrote them: with texts instead of packed ones, and columns of the row in front, here
-// wrong ones.
+// storeAsBefore makes contents as earlier versions wrote them: with texts instead of packed ones, and columns of the
+// row in front, here wrong ones.
 func storeAsBefore(t *testing.T, s *apitest.Server) {
 	t.Helper()
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {

@@ -158,8 +158,8 @@ func TestJumpFromAServedPage(t *testing.T) {
 	})
 }
 
-// Page 0 begins a new walk, in which nothing is left of an older one that has ended, and an older one that goes on sees what was
-// there when it began.
+// Page 0 begins a new walk, in which nothing is left of an older one that has ended, and an older one that goes on sees
+// what was there when it began.
 func TestPageZeroBeginsAnew(t *testing.T) {
 	t.Parallel()
 	const n, more = 450, 250

@@ -64,8 +64,8 @@ func TestSeveralValuesAreMerged(t *testing.T) {
 	})
 }
 
-// scanOfFindings is the line of a plan that says how many findings came of an index, and leftOut one below it that says how many
-// were looked at in vain. What the statement asks of other tables is not counted.
+// scanOfFindings is the line of a plan that says how many findings came of an index, and leftOut one below it that says
+// how many were looked at in vain. What the statement asks of other tables is not counted.
 var (
 	scanOfFindings = regexp.MustCompile(`Scan.* on findings.*\(actual rows=(\d+)`)
 	leftOut        = regexp.MustCompile(`Rows Removed by (?:Filter|Index Recheck): (\d+)`)

@@ -237,7 +237,8 @@ func seedTeams(t *testing.T, s *apitest.Server, l *land) {
 	analyze(t, s)
 }
 
-// requireTeamIndexes requires an index for findings and one for the projects of teams, and that the limit is there at all.
+// requireTeamIndexes requires an index for findings and one for the projects of teams, and that the limit is there at
+// all.
 func requireTeamIndexes(t *testing.T, st *store.Store, name, index string, statements []apitest.Statement) {
 	t.Helper()
 	if len(statements) == 1 && strings.Contains(statements[0].Text, "AND FALSE)") { // no project is named: nothing is read

@@ -17,6 +17,8 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/list"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/page"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/codehost"
@@ -48,10 +50,10 @@ func (s *Secrets) ListSecrets(ctx context.Context, r *findingsv1.ListSecretsRequ
 	if err != nil {
 		return nil, err
 	}
-	where = append(where, latestOfIdentity(where))
+	where = append(where, list.LatestOfIdentity(where))
 	limit := int(r.GetLimit())
 	if limit == 0 {
-		limit = defaultPageSize
+		limit = list.DefaultSize
 	}
 	response := &findingsv1.ListSecretsResponse{}
 	rest := where
@@ -59,9 +61,9 @@ func (s *Secrets) ListSecrets(ctx context.Context, r *findingsv1.ListSecretsRequ
 		if response.Previous, err = s.previous(ctx, where, digest, key, limit); err != nil {
 			return nil, err
 		}
-		rest = append(rest, behind(boundary{relevantSince: key.Order, id: key.ID}))
+		rest = append(rest, list.Behind(key.Order, key.ID))
 	}
-	rows, err := s.store.Reader.Finding.Query().Where(rest...).Order(newestFirst).Limit(limit + 1).All(ctx)
+	rows, err := s.store.Reader.Finding.Query().Where(rest...).Order(list.NewestFirst).Limit(limit + 1).All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -98,23 +100,25 @@ func (s *Secrets) previous(ctx context.Context, where []predicate.Finding, diges
 
 func (s *Secrets) predicates(ctx context.Context, r *findingsv1.ListSecretsRequest) ([]predicate.Finding, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
-	f := &filter{deploymentID: deploymentID, issueType: secrets, repos: r.GetRepo(), includeHistorical: true}
+	f := &list.Filter{
+		DeploymentID: deploymentID, IssueType: vocabulary.Secrets, Repos: r.GetRepo(), IncludeHistorical: true,
+	}
 	for _, v := range r.GetValidationState() {
 		if v != findingsv1.ValidationState_VALIDATION_STATE_UNSPECIFIED {
-			f.validationStates = append(f.validationStates, word("VALIDATION_STATE_", v.String()))
+			f.ValidationStates = append(f.ValidationStates, word("VALIDATION_STATE_", v.String()))
 		}
 	}
 	for _, v := range r.GetSeverity() {
 		if v != findingsv1.Severity_SEVERITY_UNSPECIFIED {
-			f.severities = append(f.severities, word("SEVERITY_", v.String()))
+			f.Severities = append(f.Severities, word("SEVERITY_", v.String()))
 		}
 	}
 	switch r.GetStatus() {
 	case findingsv1.FindingStatus_FINDING_STATUS_UNSPECIFIED, findingsv1.FindingStatus_FINDING_STATUS_UNKNOWN:
 	default:
-		f.status = word("FINDING_STATUS_", r.GetStatus().String())
+		f.Status = word("FINDING_STATUS_", r.GetStatus().String())
 	}
-	where, err := f.predicates(ctx, s.store.Reader)
+	where, err := f.Predicates(ctx, s.store.Reader)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/tenant"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	"github.com/palisade/palisade/services/findings/list"
 	"github.com/palisade/palisade/services/findings/triage"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/audit"
@@ -35,7 +36,7 @@ func NewTriage(st *store.Store) *Triage { return &Triage{store: st} }
 func (s *Triage) BulkTriage(ctx context.Context, r *findingsv1.BulkTriageRequest) (*findingsv1.BulkTriageResponse, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	f := triageFilter(deploymentID, r) // without the findings that are named: see choose
-	where, err := f.predicates(ctx, s.store.Reader)
+	where, err := f.Predicates(ctx, s.store.Reader)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func (s *Triage) BulkTriage(ctx context.Context, r *findingsv1.BulkTriageRequest
 		if err != nil || len(chosen) == 0 {
 			return err
 		}
-		triaged, err = decisionOf(ctx, r).Apply(ctx, s.store, tx, f.issueType, chosen)
+		triaged, err = decisionOf(ctx, r).Apply(ctx, s.store, tx, f.IssueType, chosen)
 		if err == nil {
 			noteTriage(ctx, triaged)
 		}
@@ -76,13 +77,13 @@ func limitOf(r *findingsv1.BulkTriageRequest) int {
 	return int(r.GetLimit())
 }
 
-// choose finds what the call names. On PostgreSQL others may decide about the same findings between the question and the
-// lock, so it is asked behind the lock, and before it, too, where the findings are not named; on SQLite a transaction that writes is
-// alone from its beginning.
+// choose finds what the call names. On PostgreSQL others may decide about the same findings between the question and
+// the lock, so it is asked behind the lock, and before it, too, where the findings are not named; on SQLite a
+// transaction that writes is alone from its beginning.
 func (s *Triage) choose(ctx context.Context, tx *ent.Tx, named []int64, where []predicate.Finding, limit int) ([]int64, error) {
 	query := tx.Finding.Query().Where(where...)
 	if limit > 0 {
-		query.Order(newestFirst).Limit(limit)
+		query.Order(list.NewestFirst).Limit(limit)
 	}
 	if len(named) > 0 {
 		query.Modify(store.FoundByIDs(named))
@@ -108,8 +109,9 @@ func (s *Triage) choose(ctx context.Context, tx *ent.Tx, named []int64, where []
 	return again.IDs(ctx)
 }
 
-// lockProjects makes triage and imports of the same projects take turns, in one order, so that they cannot deadlock. The projects are
-// an array, which PostgreSQL makes before all else: what is IN a query it may look up for each project instead.
+// lockProjects makes triage and imports of the same projects take turns, in one order, so that they cannot deadlock.
+// The projects are an array, which PostgreSQL makes before all else: what is IN a query it may look up for each
+// project instead.
 func lockProjects(ctx context.Context, tx *ent.Tx, findings []int64) error {
 	_, err := tx.Project.Query().Where(func(s *entsql.Selector) {
 		owners := entsql.Dialect(s.Dialect()).Select(finding.FieldProjectID).Distinct().From(entsql.Table(finding.Table))
@@ -130,30 +132,30 @@ func decisionOf(ctx context.Context, r *findingsv1.BulkTriageRequest) triage.Dec
 	return d
 }
 
-func triageFilter(deploymentID int64, r *findingsv1.BulkTriageRequest) *filter {
-	return &filter{
-		deploymentID:      deploymentID,
-		issueType:         r.GetIssueType(),
-		since:             r.GetSince(),
-		repos:             r.GetRepos(),
-		projectTags:       r.GetProjectTags(),
-		visibilities:      r.GetRepositoryVisibility(),
-		ref:               r.GetRef(),
-		status:            r.GetStatus(),
-		triageReasons:     r.GetTriageReasons(),
-		severities:        r.GetSeverities(),
-		componentTags:     r.GetComponentTags(),
-		policies:          slices.Concat(r.GetPolicies(), r.GetPolicyMode()),
-		rules:             r.GetRules(),
-		categories:        r.GetCategories(),
-		confidence:        r.GetConfidence(),
-		verdict:           r.GetAutotriageVerdict(),
-		exposures:         r.GetExposures(),
-		transitivities:    r.GetTransitivities(),
-		dependencies:      r.GetDependencies(),
-		epss:              r.GetEpssProbability(),
-		secretTypes:       r.GetSecretTypes(),
-		validationStates:  r.GetValidationState(),
-		includeHistorical: r.GetIncludeHistorical() || len(r.GetIssueIds()) > 0,
+func triageFilter(deploymentID int64, r *findingsv1.BulkTriageRequest) *list.Filter {
+	return &list.Filter{
+		DeploymentID:      deploymentID,
+		IssueType:         r.GetIssueType(),
+		Since:             r.GetSince(),
+		Repos:             r.GetRepos(),
+		ProjectTags:       r.GetProjectTags(),
+		Visibilities:      r.GetRepositoryVisibility(),
+		Ref:               r.GetRef(),
+		Status:            r.GetStatus(),
+		TriageReasons:     r.GetTriageReasons(),
+		Severities:        r.GetSeverities(),
+		ComponentTags:     r.GetComponentTags(),
+		Policies:          slices.Concat(r.GetPolicies(), r.GetPolicyMode()),
+		Rules:             r.GetRules(),
+		Categories:        r.GetCategories(),
+		Confidence:        r.GetConfidence(),
+		Verdict:           r.GetAutotriageVerdict(),
+		Exposures:         r.GetExposures(),
+		Transitivities:    r.GetTransitivities(),
+		Dependencies:      r.GetDependencies(),
+		EPSS:              r.GetEpssProbability(),
+		SecretTypes:       r.GetSecretTypes(),
+		ValidationStates:  r.GetValidationState(),
+		IncludeHistorical: r.GetIncludeHistorical() || len(r.GetIssueIds()) > 0,
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestTriageOfManyAtOnce: single decisions of many clients, which SQLite stores together, are each stored with their event
-// and their entry of the audit trail, and those that are refused in between take nothing with them.
+// TestTriageOfManyAtOnce: single decisions of many clients, which SQLite stores together, are each stored with their
+// event and their entry of the audit trail, and those that are refused in between take nothing with them.
 func TestTriageOfManyAtOnce(t *testing.T) {
 	t.Parallel()
 	const clients, each = 16, 6

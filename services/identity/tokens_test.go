@@ -191,8 +191,8 @@ func TestTokensCannotEscalate(t *testing.T) {
 		narrow := s.AddToken(t, s.Tenant, access.TokenSpec{Scopes: []access.Scope{access.ScopeWebAPI}, ExpiresAt: time.Now().Add(time.Hour)})
 		soon := time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
 		for body, want := range map[string]string{
-			`{"name":"x","role":"ORG_ROLE_ADMIN"}`:                                       "expiresAt must not be after the end of the token that makes the call",
-			`{"name":"x","role":"ORG_ROLE_READONLY","expiresAt":"2999-01-01T00:00:00Z"}`: "expiresAt must not be after the end of the token that makes the call",
+			`{"name":"x","role":"ORG_ROLE_ADMIN"}`:                                       "expiresAt must not be after the expiry of the calling token",
+			`{"name":"x","role":"ORG_ROLE_READONLY","expiresAt":"2999-01-01T00:00:00Z"}`: "expiresAt must not be after the expiry of the calling token",
 		} {
 			has(t, s.Body(t, narrow, http.MethodPost, path, body, 403), want)
 		}

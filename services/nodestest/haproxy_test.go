@@ -29,7 +29,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// haproxy is a load balancer in front of nodes, configured as docs/scale.md says.
+// haproxy is a load balancer in front of the nodes, configured as in docs/scale.md.
 type haproxy struct {
 	t          testing.TB
 	http, grpc string // addresses
@@ -41,7 +41,7 @@ type haproxy struct {
 // startHAProxy runs a load balancer in front of three nodes.
 func startHAProxy(t testing.TB, path string, nodes []*node) *haproxy {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "haproxy") // the path of a socket has at most 107 bytes
+	dir, err := os.MkdirTemp("", "haproxy") // a socket's path has at most 107 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func startHAProxy(t testing.TB, path string, nodes []*node) *haproxy {
 	pemFile := filepath.Join(dir, "palisade.pem")
 	p.roots = certificate(t, pemFile)
 	config := replaceAll(t, reference(t, "haproxy"),
-		"log stdout format raw", "log stdout format rfc5424", // which has the time of each line
+		"log stdout format raw", "log stdout format rfc5424", // this format has the time of each line
 		"maxconn 8000", "maxconn 200", "/run/haproxy/admin.sock", p.admin, "/etc/haproxy/palisade.pem", pemFile, "bind :443", "bind fd@3", "bind :9443", "bind fd@4")
 	for i, n := range nodes {
 		host := fmt.Sprintf("10.0.0.%d", 11+i)
@@ -67,7 +67,7 @@ func startHAProxy(t testing.TB, path string, nodes []*node) *haproxy {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// It gets sockets that listen already, so that nobody else takes their ports.
+	// It inherits listening sockets, so that no other program can take its ports.
 	var sockets []*os.File
 	for _, address := range []*string{&p.http, &p.grpc} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,7 +84,7 @@ func startHAProxy(t testing.TB, path string, nodes []*node) *haproxy {
 	check, cmd := exec.Command(path, "-c", "-f", file), exec.Command(path, "-db", "-f", file)
 	check.ExtraFiles, cmd.ExtraFiles = sockets, sockets
 	if out, err := check.CombinedOutput(); err != nil || strings.Contains(string(out), "WARNING") {
-		t.Fatalf("haproxy finds the configuration of docs/scale.md wanting: %v\n%s", err, out)
+		t.Fatalf("haproxy rejects the configuration of docs/scale.md: %v\n%s", err, out)
 	}
 	p.log = process(t, cmd)
 	for _, n := range nodes {
@@ -93,7 +93,7 @@ func startHAProxy(t testing.TB, path string, nodes []*node) *haproxy {
 	return p
 }
 
-// certificate writes a certificate of localhost with its key, and returns who vouches for it.
+// certificate writes a certificate and key for localhost, and returns a pool that trusts it.
 func certificate(t testing.TB, file string) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -121,7 +121,7 @@ func certificate(t testing.TB, file string) *x509.CertPool {
 	return roots
 }
 
-// client calls through the load balancer.
+// client returns a client that connects to the load balancer.
 func (p *haproxy) client() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.roots}, MaxIdleConnsPerHost: 32},
@@ -129,13 +129,13 @@ func (p *haproxy) client() *http.Client {
 	}
 }
 
-// server is what the load balancer knows of one node.
+// server is the load balancer's state of one node.
 type server struct {
-	status                                           string // UP, DOWN or one on its way: "UP 1/2"
-	connectErrors, responseErrors, serverErrors, sum int    // sum: of sessions
+	status                                           string // UP, DOWN or a transition such as "UP 1/2"
+	connectErrors, responseErrors, serverErrors, sum int    // sum: all sessions
 }
 
-// server asks for a node of the HTTP port.
+// server reads the state of a node's HTTP port.
 func (p *haproxy) server(name string) server {
 	p.t.Helper()
 	conn, err := net.Dial("unix", p.admin)
@@ -157,7 +157,7 @@ func (p *haproxy) server(name string) server {
 	for _, row := range rows[1:] {
 		if row[column["pxname"]] == "palisade_http" && row[column["svname"]] == name {
 			number := func(key string) int {
-				n, _ := strconv.Atoi(row[column[key]]) // empty for none
+				n, _ := strconv.Atoi(row[column[key]]) // 0 if empty
 				return n
 			}
 			return server{row[column["status"]], number("econ"), number("eresp"), number("hrsp_5xx"), number("stot")}
@@ -167,14 +167,14 @@ func (p *haproxy) server(name string) server {
 	return server{}
 }
 
-// waitFor waits until a node has a state.
+// waitFor waits until a node has this status.
 func (p *haproxy) waitFor(name, status string) {
 	p.t.Helper()
 	apitest.Eventually(p.t, name+" is "+status, func() bool { return p.server(name).status == status })
 }
 
-// outAt waits until a node is out of the rotation of both ports, and returns when that was by the log of the load
-// balancer: whoever asks it from a busy machine learns of it later.
+// outAt waits until both ports of a node are out of rotation, and returns the time from the load balancer's log.
+// Polling from a busy machine would see it later.
 func (p *haproxy) outAt(name string) (at time.Time) {
 	p.t.Helper()
 	for _, backend := range []string{"palisade_http", "palisade_grpc"} {
@@ -195,7 +195,7 @@ func (p *haproxy) outAt(name string) (at time.Time) {
 	return at
 }
 
-// requireGRPC requires that a call over gRPC gets through.
+// requireGRPC requires that a gRPC call succeeds.
 func (p *haproxy) requireGRPC() {
 	p.t.Helper()
 	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: p.roots})))

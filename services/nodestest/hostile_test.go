@@ -19,7 +19,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// addTenant makes a second deployment on the database of nodes that have been started.
+// addTenant creates a second deployment in the database of running nodes.
 func addTenant(t testing.TB, database, keyFile, slug string) apitest.Tenant {
 	t.Helper()
 	st, err := store.Open(t.Context(), store.Options{Database: database, MaxOpen: 2})
@@ -30,7 +30,7 @@ func addTenant(t testing.TB, database, keyFile, slug string) apitest.Tenant {
 	other := (&apitest.Server{Store: st}).AddTenant(t, slug)
 	keyring, err := secret.Open(keyFile, false)
 	if err == nil {
-		_, err = audit.Open(t.Context(), st, keyring, slog.New(slog.DiscardHandler)) // begins its trail
+		_, err = audit.Open(t.Context(), st, keyring, slog.New(slog.DiscardHandler)) // creates its audit trail
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -56,8 +56,8 @@ func post(t testing.TB, base, token, path string, body []byte) {
 	}
 }
 
-// On two nodes, a receiver that answers 101 and keeps its sockets open keeps no message of another deployment, and no
-// node from ending.
+// TestHostileReceiverOfAnotherDeployment: a receiver answers 101 and keeps its sockets open. On two nodes it does
+// not delay the messages of another deployment, and nodes can stop.
 func TestHostileReceiverOfAnotherDeployment(t *testing.T) {
 	t.Parallel()
 	binary, database, key := binary(t), pgtest.NewDatabase(t), filepath.Join(t.TempDir(), "palisade.key")
@@ -78,8 +78,7 @@ func TestHostileReceiverOfAnotherDeployment(t *testing.T) {
 		post(t, base(i), of.Token, path, report(project))
 	}
 	const reports = 10
-	// Longer than a sender works at a time (5 s), so that each node has had messages to the hostile receiver, and had to
-	// end a run with them.
+	// Longer than one run of a sender (5 s), so that each node has had a run with messages to the hostile receiver.
 	for i := range 15 {
 		upload(i, acme, fmt.Sprintf("acme/p%d", i))
 		time.Sleep(time.Second)
@@ -92,9 +91,9 @@ func TestHostileReceiverOfAnotherDeployment(t *testing.T) {
 	apitest.Eventually(t, "the other deployment gets its messages", func() bool {
 		to.mu.Lock()
 		defer to.mu.Unlock()
-		return len(to.got) >= 2*reports // findings and the end of each scan
+		return len(to.got) >= 2*reports // the findings and the end of each scan
 	})
-	t.Logf("%d messages of the other deployment arrived after %s, beside %d calls of the hostile receiver",
+	t.Logf("%d messages of the other deployment arrived after %s, during %d calls of the hostile receiver",
 		2*reports, time.Since(begun).Round(time.Millisecond), hostile.Calls())
 	for _, n := range nodes {
 		stopping := time.Now()

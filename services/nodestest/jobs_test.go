@@ -13,18 +13,18 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
 )
 
-// receiver takes webhooks.
+// receiver receives webhooks.
 type receiver struct {
 	*httptest.Server
 	mu  sync.Mutex
-	got map[string][]time.Time // by id of the message
+	got map[string][]time.Time // by message id
 }
 
 func newReceiver(t testing.TB) *receiver {
 	r := &receiver{got: map[string][]time.Time{}}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if _, err := io.Copy(io.Discard, q.Body); err != nil {
-			return // cut off
+			return // the connection was closed
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -36,7 +36,7 @@ func newReceiver(t testing.TB) *receiver {
 	return r
 }
 
-// database is a connection of the test itself.
+// database is the test's own connection.
 type database struct {
 	t  testing.TB
 	db *sql.DB
@@ -53,7 +53,7 @@ func openDatabase(t testing.TB, url string) *database {
 	return &database{t, db}
 }
 
-// number is the answer to a query for one.
+// number returns the single number of a query.
 func (d *database) number(query string, args ...any) (n int) {
 	d.t.Helper()
 	if err := d.db.QueryRowContext(d.t.Context(), query, args...).Scan(&n); err != nil {
@@ -62,7 +62,7 @@ func (d *database) number(query string, args ...any) (n int) {
 	return n
 }
 
-// counts is the answer to a query for a text and a number of each row.
+// counts returns the rows of a query as a map from text to number.
 func (d *database) counts(query string, args ...any) map[string]int {
 	d.t.Helper()
 	rows, err := d.db.QueryContext(d.t.Context(), query, args...)
@@ -85,8 +85,8 @@ func (d *database) counts(query string, args ...any) map[string]int {
 	return counts
 }
 
-// zero waits until a query finds nothing any more.
-func (d *database) zero(what, query string, args ...any) {
+// waitForZero waits until a query counts nothing.
+func (d *database) waitForZero(what, query string, args ...any) {
 	d.t.Helper()
 	last := -1
 	if err := poll(func() (bool, error) {
@@ -97,7 +97,7 @@ func (d *database) zero(what, query string, args ...any) {
 	}
 }
 
-// subscribe lets the receiver have a message of each finding and each scan.
+// subscribe sends the receiver a message for each finding and each scan.
 func (l *load) subscribe(to *receiver) {
 	l.t.Helper()
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -107,12 +107,12 @@ func (l *load) subscribe(to *receiver) {
 	}
 }
 
-// requireDelivered requires that all messages arrive, each once; only one that arrived before the end of a killed node
-// may come again, since nobody knows whether that node had been answered.
+// requireDelivered requires that every message arrives exactly once. A message that arrived before a node was
+// killed may be repeated, because it is unknown whether that node saw the response.
 func requireDelivered(t testing.TB, d *database, to *receiver, killed time.Time) {
 	t.Helper()
-	d.zero("events are no messages yet", "SELECT COUNT(*) FROM notification_events")
-	d.zero("messages are not delivered", "SELECT COUNT(*) FROM deliveries WHERE state <> 'delivered'")
+	d.waitForZero("events have no messages yet", "SELECT COUNT(*) FROM notification_events")
+	d.waitForZero("messages are not delivered", "SELECT COUNT(*) FROM deliveries WHERE state <> 'delivered'")
 	to.mu.Lock()
 	defer to.mu.Unlock()
 	if sent := d.number("SELECT COUNT(*) FROM deliveries"); sent != len(to.got) || sent == 0 {
@@ -130,24 +130,24 @@ func requireDelivered(t testing.TB, d *database, to *receiver, killed time.Time)
 	t.Logf("%d messages arrived, %d of them twice", len(to.got), again)
 }
 
-// requireJobsDone requires that all jobs that there are now end well, each at the first attempt but for those that died
-// with a node that was killed then (zero for none). River frees these after an hour, which is made to have passed.
+// requireJobsDone requires that all current jobs complete at the first attempt, except jobs of a node that was
+// killed at this time (zero for none). River rescues those after an hour, which the test simulates.
 func requireJobsDone(t testing.TB, d *database, killed time.Time) {
 	t.Helper()
 	newest := d.number("SELECT COALESCE(MAX(id), 0) FROM river_job")
-	d.zero("jobs wait", "SELECT COUNT(*) FROM river_job WHERE id <= $1 AND state IN ('available', 'retryable')", newest)
-	d.zero("jobs of living nodes run", "SELECT COUNT(*) FROM river_job WHERE id <= $1 AND state = 'running' AND attempted_at >= $2", newest, killed)
+	d.waitForZero("jobs wait", "SELECT COUNT(*) FROM river_job WHERE id <= $1 AND state IN ('available', 'retryable')", newest)
+	d.waitForZero("jobs of living nodes run", "SELECT COUNT(*) FROM river_job WHERE id <= $1 AND state = 'running' AND attempted_at >= $2", newest, killed)
 	result, err := d.db.ExecContext(t.Context(), "UPDATE river_job SET attempted_at = attempted_at - interval '2 hours' WHERE id <= $1 AND state = 'running'", newest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	died, _ := result.RowsAffected() // pgx knows it
-	d.zero("jobs are not done", "SELECT COUNT(*) FROM river_job WHERE id <= $1 AND state IN ('available', 'retryable', 'running', 'scheduled', 'pending')", newest)
+	died, _ := result.RowsAffected() // pgx always knows it
+	d.waitForZero("jobs are not done", "SELECT COUNT(*) FROM river_job WHERE id <= $1 AND state IN ('available', 'retryable', 'running', 'scheduled', 'pending')", newest)
 	if lost := d.number("SELECT COUNT(*) FROM river_job WHERE state IN ('cancelled', 'discarded')"); lost != 0 {
-		t.Errorf("%d jobs were given up", lost)
+		t.Errorf("%d jobs were discarded", lost)
 	}
 	if again := d.number("SELECT COUNT(*) FROM river_job WHERE id <= $1 AND attempt > 1", newest); again > int(died) {
 		t.Errorf("%d jobs ran again, but only %d died with a node", again, died)
 	}
-	t.Logf("%d jobs were done, %d of them after the node that had them died", d.number("SELECT COUNT(*) FROM river_job WHERE state = 'completed'"), died)
+	t.Logf("%d jobs were done, %d of them after their node died", d.number("SELECT COUNT(*) FROM river_job WHERE state = 'completed'"), died)
 }

@@ -27,13 +27,13 @@ func startNodes(t testing.TB, binary, database string, env ...string) []*node {
 	return nodes
 }
 
-// outOfRotation is how soon a dead node gets no more requests, by the load balancer's clock: two checks that fail, one
-// half a second after the other, take a second at most, and as much again is for a machine that is busy with other
-// tests. With HAProxy's own defaults it would be six.
+// outOfRotation is how soon a dead node must be out of rotation, by the load balancer's clock. Two failed checks,
+// half a second apart, take at most a second; the rest allows for a busy machine. HAProxy's defaults would take six
+// seconds.
 const outOfRotation = 2 * time.Second
 
-// One of three nodes behind a load balancer is killed and started again under load: only the requests that it was at
-// fail, and nothing that was accepted is lost.
+// TestKilledNode: one of three nodes behind a load balancer is killed and restarted under load. Only its in-flight
+// requests fail, and nothing that was accepted is lost.
 func TestKilledNode(t *testing.T) {
 	t.Parallel()
 	path, binary, url := program(t, "haproxy"), binary(t), pgtest.NewDatabase(t)
@@ -48,13 +48,13 @@ func TestKilledNode(t *testing.T) {
 
 	before := time.Now()
 	nodes[1].kill()
-	after := time.Now() // from here on its sockets are closed
+	after := time.Now() // its sockets are closed from here on
 	took := proxy.outAt("node2").Sub(after)
 	if took > outOfRotation {
 		t.Errorf("the load balancer took the dead node out after %s, want at most %s", took, outOfRotation)
 	}
-	// By now what was on its way from the dead node has arrived: statements that its connections had sent, messages in the
-	// receiver's socket.
+	// Everything that the dead node has sent has arrived by now: its statements in the database, its messages at the
+	// receiver.
 	gone := time.Now()
 	l.more(30)
 	nodes[1].start()
@@ -76,7 +76,7 @@ func TestKilledNode(t *testing.T) {
 	}
 	for _, n := range []string{"node1", "node3"} {
 		if s := proxy.server(n); s.connectErrors+s.responseErrors+s.serverErrors > 0 {
-			t.Errorf("requests of %s failed, which was not killed: %+v", n, s)
+			t.Errorf("requests of %s failed although it was not killed: %+v", n, s)
 		}
 	}
 	d := openDatabase(t, url)
@@ -85,7 +85,7 @@ func TestKilledNode(t *testing.T) {
 	requireJobsDone(t, d, gone)
 }
 
-// Nodes are replaced one after the other under load, as an upgrade does: no request fails.
+// TestRollingRestart: nodes are restarted one after the other under load, as in an upgrade. No request fails.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	path, binary, url := program(t, "haproxy"), binary(t), pgtest.NewDatabase(t)

@@ -19,10 +19,10 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// findingsOfReport is how many findings each project of the load gets.
+// findingsOfReport is the number of findings in each project.
 const findingsOfReport = 5
 
-// load is clients that upload, triage and list, and remember what was accepted.
+// load is a set of clients that upload, triage and list, and record what was accepted.
 type load struct {
 	t    testing.TB
 	http *http.Client
@@ -38,10 +38,10 @@ type load struct {
 	requests int
 }
 
-// decision is a triage that was accepted.
+// decision is an accepted triage.
 type decision struct{ project, note string }
 
-// failure is a request that was not answered with 200.
+// failure is a request without a 200 response.
 type failure struct {
 	what       string
 	began, end time.Time
@@ -73,7 +73,7 @@ func startLoad(t testing.TB, client *http.Client, base string, clients int) *loa
 	return l
 }
 
-// end stops the clients when they have finished what they are at.
+// end stops the clients after their current round.
 func (l *load) end() {
 	l.mu.Lock()
 	select {
@@ -85,14 +85,14 @@ func (l *load) end() {
 	l.done.Wait()
 }
 
-// accepted is the number of uploads so far.
+// accepted returns the number of accepted uploads.
 func (l *load) accepted() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.uploads)
 }
 
-// more waits until a number of uploads more are accepted.
+// more waits for n more accepted uploads.
 func (l *load) more(n int) {
 	l.t.Helper()
 	want := l.accepted() + n
@@ -105,7 +105,7 @@ func (l *load) failures() []failure {
 	return slices.Clone(l.failed)
 }
 
-// report is a report of findings that no other project has.
+// report returns a report with findings that no other project has.
 func report(project string) []byte {
 	results := make([]string, findingsOfReport)
 	for i := range results {
@@ -115,12 +115,12 @@ func report(project string) []byte {
 	return []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec","version":"2.21"}},"results":[` + strings.Join(results, ",") + `]}]}`)
 }
 
-// uploadPath is where the report of a project goes.
+// uploadPath returns the upload path of a project's report.
 func uploadPath(project string) string {
 	return "/api/v1/deployments/acme/reports?" + url.Values{"project": {project}, "ref": {"main"}}.Encode()
 }
 
-// round is what a client does with one project: upload, list, decide, list.
+// round is one client's work on a project: upload, list, triage, list.
 func (l *load) round(project string) error {
 	if _, err := l.untilAccepted(http.MethodPost, uploadPath(project), report(project)); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (l *load) round(project string) error {
 	return err
 }
 
-// listed is a finding of a list.
+// listed is a finding in a list.
 type listed struct {
 	ID            int64
 	TriageState   string `json:"triage_state"`
@@ -171,13 +171,13 @@ func (l *load) list(project string) ([]listed, error) {
 	return page.Findings, nil
 }
 
-// refusal is an answer that is the same however often one asks.
+// refusal is a permanent error response.
 type refusal struct{ error }
 
-// untilAccepted sends a request again, as clients do, when there is no answer or the server cannot give one now; each
-// time is a failure.
+// untilAccepted retries a request, as clients do, while there is no response or a temporary error. Each attempt
+// counts as a failure.
 func (l *load) untilAccepted(method, path string, body []byte) (answer []byte, err error) {
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		began := time.Now()
 		answer, err = l.send(method, path, body)
@@ -219,7 +219,7 @@ func (l *load) send(method, path string, body []byte) ([]byte, error) {
 	return answer, nil
 }
 
-// verify requires that all that was accepted is there, once.
+// verify requires that everything accepted is stored exactly once.
 func (l *load) verify(d *database) {
 	l.t.Helper()
 	scans := d.counts("SELECT p.name, COUNT(*) FROM scans s JOIN projects p ON p.id = s.project_id GROUP BY p.name")
@@ -240,7 +240,7 @@ func (l *load) verify(d *database) {
 				l.t.Errorf("%s: finding %d is %s, %q; accepted was %+v", project, f.ID, f.TriageState, f.TriageComment, want)
 			}
 		}
-		// Nobody knows whether a node had stored what it did not answer.
+		// An upload without a response may or may not have been stored.
 		if most := 1 + l.failedUploads(project); scans[project] < 1 || scans[project] > most {
 			l.t.Errorf("%s: %d scans of one upload, want 1 to %d", project, scans[project], most)
 		}
@@ -249,17 +249,17 @@ func (l *load) verify(d *database) {
 		if !seen[id] {
 			l.t.Errorf("finding %d is not listed, %+v was accepted", id, decision)
 		}
-		if n := events[strconv.FormatInt(id, 10)]; n != 1 { // a decision that is repeated is none
+		if n := events[strconv.FormatInt(id, 10)]; n != 1 { // a repeated decision adds no event
 			l.t.Errorf("finding %d: %d decisions in its history, %+v was accepted", id, n, decision)
 		}
 	}
 	if len(events) != len(l.triaged) {
-		l.t.Errorf("%d findings were decided about, %d decisions were accepted", len(events), len(l.triaged))
+		l.t.Errorf("%d findings have a decision, %d decisions were accepted", len(events), len(l.triaged))
 	}
-	l.t.Logf("%d uploads and %d decisions of %d requests were accepted, %d were answered otherwise", len(l.uploads), len(l.triaged), l.requests, len(l.failed))
+	l.t.Logf("%d uploads and %d decisions of %d requests were accepted, %d requests failed", len(l.uploads), len(l.triaged), l.requests, len(l.failed))
 }
 
-// failedUploads is how often the upload of a project was not answered with 200.
+// failedUploads returns how many uploads of a project failed.
 func (l *load) failedUploads(project string) (n int) {
 	for _, f := range l.failures() {
 		if strings.HasPrefix(f.what, http.MethodPost+" "+uploadPath(project)+":") {
@@ -269,7 +269,7 @@ func (l *load) failedUploads(project string) (n int) {
 	return n
 }
 
-// requireNoFailures requires that every request was answered with 200.
+// requireNoFailures requires that every request got a 200.
 func (l *load) requireNoFailures() {
 	l.t.Helper()
 	for _, f := range l.failures() {

@@ -1,5 +1,4 @@
-// Package nodestest runs real server processes beside each other: behind HAProxy, behind PgBouncer, and of two
-// versions.
+// Package nodestest runs several server processes at once: behind HAProxy, behind PgBouncer, and in two versions.
 package nodestest
 
 import (
@@ -25,10 +24,10 @@ import (
 // token is the API token of the first deployment, acme.
 const token = "sgp_nodes4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa5TeUo1W"
 
-// patience is how long anything may take on a busy machine.
-const patience = 5 * time.Minute
+// timeout limits each wait on a busy machine.
+const timeout = 5 * time.Minute
 
-// binaries holds what was built for all tests of the package.
+// binaries is the directory of the programs built for the tests.
 var binaries string
 
 func TestMain(m *testing.M) {
@@ -43,7 +42,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// built is the binary of the tree that is tested.
+// built builds the server of this tree.
 var built = sync.OnceValues(func() (string, error) { return testrun.Program(context.Background(), binaries) })
 
 func binary(t testing.TB) string {
@@ -55,7 +54,7 @@ func binary(t testing.TB) string {
 	return path
 }
 
-// output collects what a process writes.
+// output collects the output of a process.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -73,22 +72,23 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// node is a server in a process of its own.
+// node is a server in its own process.
 type node struct {
 	t      testing.TB
 	name   string
 	binary string
 	env    []string
-	// http, grpc and metrics are the addresses that it took; it takes them again when it is started again.
+	// http, grpc and metrics are its addresses, which it keeps when it restarts.
 	http, grpc, metrics string
 
 	cmd    *exec.Cmd
 	log    *output       // of the last start
 	exited chan struct{} // closed when the process has ended
-	err    error         // how it ended
+	err    error         // the result of the process
 }
 
-// newNode makes a node that is not started. It has a directory of its own; nodes share the database and the key only.
+// newNode returns a node that is not started. Each node has its own directory; nodes share only the database and
+// the key.
 func newNode(t testing.TB, name, binary, database, keyFile string, env ...string) *node {
 	anyPort := net.JoinHostPort(apitest.OwnHost(), "0")
 	return &node{
@@ -101,12 +101,12 @@ func newNode(t testing.TB, name, binary, database, keyFile string, env ...string
 	}
 }
 
-// environment is that of this program without settings of a server.
+// environment returns this program's environment without server settings.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PALISADE_") })
 }
 
-// banner is what a node says when it serves.
+// banner is the log line of a node that has started.
 var banner = regexp.MustCompile(`msg="palisade is serving".* http=(\S+) grpc=(\S+) metrics=http://(\S+)/metrics`)
 
 // start starts the node and returns when it serves.
@@ -151,13 +151,13 @@ func (n *node) tryStart() error {
 	return nil
 }
 
-// kill ends the process as a power cut would, unless it has ended.
+// kill kills the process like a power cut, unless it has ended.
 func (n *node) kill() {
 	_ = n.cmd.Process.Signal(syscall.SIGKILL) // it may have ended
 	<-n.exited
 }
 
-// stop ends the process as an operator does, and requires that nothing was cut off.
+// stop stops the process like an operator, and requires a clean shutdown.
 func (n *node) stop() {
 	n.t.Helper()
 	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -165,7 +165,7 @@ func (n *node) stop() {
 	}
 	select {
 	case <-n.exited:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		n.t.Fatalf("%s does not stop:\n%s", n.name, n.log)
 	}
 	if n.err != nil {
@@ -173,7 +173,7 @@ func (n *node) stop() {
 	}
 }
 
-// errors are the lines that the node logged as errors since its last start.
+// errors returns the lines of level ERROR since the last start.
 func (n *node) errors() (lines []string) {
 	for line := range strings.SplitSeq(n.log.String(), "\n") {
 		if strings.Contains(line, "level=ERROR") {
@@ -183,9 +183,9 @@ func (n *node) errors() (lines []string) {
 	return lines
 }
 
-// poll asks again and again until the answer is true or an error, or patience has an end.
+// poll repeats ask until it returns true or an error, or the timeout has passed.
 func poll(ask func() (bool, error)) error {
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		if done, err := ask(); done || err != nil {
 			return err

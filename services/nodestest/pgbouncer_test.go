@@ -23,14 +23,14 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// startPgBouncer runs a pooler in transaction mode before a database, configured as docs/scale.md says, and returns the
-// URL that leads through it. size is the number of connections that it opens to the database.
+// startPgBouncer runs a pooler in transaction mode in front of a database, configured as in docs/scale.md. It
+// returns the URL of the pooler. size is its number of server connections.
 func startPgBouncer(t testing.TB, path, database string, size int) string {
 	t.Helper()
 	return startPooler(t, path, database, size).url
 }
 
-// pooler is a PgBouncer that can be killed and started again where it was.
+// pooler is a PgBouncer that can be killed and restarted at its address.
 type pooler struct {
 	t          testing.TB
 	url        string
@@ -46,10 +46,10 @@ func (p *pooler) start() {
 	process(p.t, p.cmd)
 }
 
-// kill ends it as the kernel does when there is no memory left.
+// kill kills it, as the kernel's OOM killer does.
 func (p *pooler) kill() {
 	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait() // it was killed
+	_ = p.cmd.Wait() // fails because of the kill
 }
 
 func startPooler(t testing.TB, path, database string, size int) *pooler {
@@ -65,7 +65,7 @@ func startPooler(t testing.TB, path, database string, size int) *pooler {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	name := strings.Trim(to.Path, "/")
 	users := filepath.Join(dir, "userlist.txt")
-	// It refuses to run as root, and takes no socket of ours: a port that was free a moment ago has to do.
+	// It refuses to run as root, and cannot inherit a socket: it uses a port that was just free.
 	for attempt := range 5 {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -84,7 +84,7 @@ func startPooler(t testing.TB, path, database string, size int) *pooler {
 				t.Fatal(err)
 			}
 		}
-		unprivileged(t, exec.Command(path), dir, file, users) // they are its own
+		unprivileged(t, exec.Command(path), dir, file, users) // it owns these files
 		p := &pooler{t: t, path: path, file: file}
 		p.start()
 		through := *to
@@ -99,7 +99,7 @@ func startPooler(t testing.TB, path, database string, size int) *pooler {
 	return nil
 }
 
-// unprivileged runs a command as another user when we are root.
+// unprivileged runs a command as another user when the test runs as root.
 func unprivileged(t testing.TB, cmd *exec.Cmd, files ...string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -119,7 +119,7 @@ func unprivileged(t testing.TB, cmd *exec.Cmd, files ...string) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
 
-// answers tells whether a database answers within a few seconds.
+// answers reports whether a database answers within a few seconds.
 func answers(t testing.TB, url string) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -133,17 +133,17 @@ func answers(t testing.TB, url string) bool {
 	return false
 }
 
-// Three nodes reach their database through a pooler that gives each transaction another connection, and have fewer of
-// these than they ask for. One is killed: another becomes the leader of the queue and goes on.
+// TestNodesBehindPgBouncer: three nodes use a pooler in transaction mode with fewer server connections than they
+// need. When one node is killed, another becomes the queue's leader and continues.
 func TestNodesBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	path, proxyPath, binary, direct := program(t, "pgbouncer"), program(t, "haproxy"), binary(t), pgtest.NewDatabase(t)
 	pooled := startPgBouncer(t, path, direct, 6)
-	unsaid := strings.Replace(pooled, "&default_query_exec_mode=cache_describe", "", 1)
+	withoutMode := strings.Replace(pooled, "&default_query_exec_mode=cache_describe", "", 1)
 	for _, command := range []string{"serve", "doctor"} {
-		out, err := exec.CommandContext(t.Context(), binary, command, "--database", unsaid, "--data", t.TempDir()).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), binary, command, "--database", withoutMode, "--data", t.TempDir()).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "default_query_exec_mode=cache_describe") {
-			t.Errorf("%s through a pooler of which it does not know: %v\n%s", command, err, out)
+			t.Errorf("%s through a pooler without default_query_exec_mode: %v\n%s", command, err, out)
 		}
 	}
 	nodes := startNodes(t, binary, pooled)
@@ -162,7 +162,7 @@ func TestNodesBehindPgBouncer(t *testing.T) {
 		return d.db.QueryRowContext(t.Context(), "SELECT leader_id FROM river_leader").Scan(&leader) == nil
 	})
 	before := time.Now()
-	for _, n := range nodes { // whichever leads
+	for _, n := range nodes { // any of them may be the leader
 		n.kill()
 		n.start()
 	}
@@ -182,7 +182,7 @@ func TestNodesBehindPgBouncer(t *testing.T) {
 	for _, n := range nodes {
 		requireNoErrors(t, n)
 	}
-	// Those that the pooler closed with their clients may be on their way out.
+	// Connections that the pooler has closed may still be shutting down.
 	apitest.Eventually(t, "only 6 connections of the pooler and 2 of the test reach the database", func() bool {
 		return d.number("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name <> '' AND backend_type = 'client backend'") <= 6+2
 	})
@@ -191,8 +191,8 @@ func TestNodesBehindPgBouncer(t *testing.T) {
 	requireJobsDone(t, d, after)
 }
 
-// A server that nobody asks for anything is seen on PostgreSQL by its session, also through a pooler: that closed all
-// it had.
+// TestSessionBehindPgBouncer: an idle server has a visible PostgreSQL session, also through a pooler that has
+// closed all its connections.
 func TestSessionBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	direct := pgtest.NewDatabase(t)
@@ -200,7 +200,7 @@ func TestSessionBehindPgBouncer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = st.Close() }() // it has only asked
+	defer func() { _ = st.Close() }() // it has only read
 	d := openDatabase(t, direct)
 	const sessions = "FROM pg_stat_activity WHERE datname = current_database() AND starts_with(application_name, $1)"
 	end := func() {
@@ -224,8 +224,8 @@ func TestSessionBehindPgBouncer(t *testing.T) {
 	<-ended
 }
 
-// The pooler is killed under load, and later the database ends all of its connections: what fails is refused with 503,
-// and nothing that was accepted is lost.
+// TestKilledPgBouncer: the pooler is killed under load, and later the database closes all its connections. Failed
+// requests get 503, and nothing that was accepted is lost.
 func TestKilledPgBouncer(t *testing.T) {
 	t.Parallel()
 	binary, direct := binary(t), pgtest.NewDatabase(t)
@@ -233,7 +233,7 @@ func TestKilledPgBouncer(t *testing.T) {
 	n := newNode(t, "node1", binary, pool.url, filepath.Join(t.TempDir(), "palisade.key"))
 	n.start()
 	d := openDatabase(t, direct)
-	client := &http.Client{Timeout: patience}
+	client := &http.Client{Timeout: timeout}
 	to := newReceiver(t)
 	l := startLoad(t, client, "http://"+n.http, 0)
 	l.subscribe(to)
@@ -250,16 +250,16 @@ func TestKilledPgBouncer(t *testing.T) {
 	l.end()
 	failures := l.failures()
 	if len(failures) == 0 {
-		t.Error("no request failed: nothing is shown")
+		t.Error("no request failed, so the test proves nothing")
 	}
 	for _, f := range failures {
 		if !strings.Contains(f.what, "503") {
-			t.Errorf("failed, and not with 503: %s", f)
+			t.Errorf("failed with another status than 503: %s", f)
 		}
 	}
 	for _, line := range n.errors() {
 		if strings.Contains(line, "code=Internal") {
-			t.Errorf("the node says %s", line)
+			t.Errorf("the node logged %s", line)
 		}
 	}
 	l.verify(d)

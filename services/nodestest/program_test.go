@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// root is the top of the repository.
+// root is the root of the repository.
 const root = "../.."
 
-// program is the path of one of Debian's programs, which is installed when it is missing.
+// program returns the path of a Debian program, and installs the package if it is missing.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	var messages bytes.Buffer
@@ -31,7 +31,8 @@ func program(t testing.TB, name string) string {
 	return strings.TrimSpace(string(path))
 }
 
-// reference is the configuration of a language that docs/scale.md shows: what operators copy is what runs here.
+// reference returns the code block of a language in docs/scale.md, so that the documented configuration is the one
+// tested.
 func reference(t testing.TB, language string) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "docs", "scale.md"))
@@ -45,7 +46,7 @@ func reference(t testing.TB, language string) string {
 	return string(block[1])
 }
 
-// replaceAll replaces what must be there.
+// replaceAll replaces texts that must exist.
 func replaceAll(t testing.TB, text string, pairs ...string) string {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
@@ -67,7 +68,7 @@ func process(t testing.TB, cmd *exec.Cmd) *output {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // fails because of the kill
 		if t.Failed() {
 			t.Logf("%s wrote:\n%s", cmd.Path, tail(out.String()))
 		}
@@ -75,7 +76,7 @@ func process(t testing.TB, cmd *exec.Cmd) *output {
 	return out
 }
 
-// tail is the end of a long text.
+// tail returns the end of a long text.
 func tail(text string) string {
 	const most = 8 << 10
 	if len(text) > most {

@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/services/internal/pgtest"
 )
 
-// relay is an address that leads to a database, unless it is down.
+// relay is a TCP proxy to a database that can be turned off.
 type relay struct {
 	t       *testing.T
 	address string
@@ -26,7 +26,7 @@ type relay struct {
 	open     []net.Conn
 }
 
-// newRelay returns a relay that is down, and the URL that leads through it.
+// newRelay returns a relay that is down, and the URL of the database through it.
 func newRelay(t *testing.T, database string) (r *relay, through string) {
 	t.Helper()
 	to, err := url.Parse(database)
@@ -62,13 +62,13 @@ func (r *relay) up() {
 			}
 			r.mu.Lock()
 			r.open = append(r.open, from, to)
-			if r.listener != listener { // down came first
+			if r.listener != listener { // down was called first
 				_, _ = from.Close(), to.Close()
 			}
 			r.mu.Unlock()
 			for _, ends := range [][2]net.Conn{{from, to}, {to, from}} {
 				go func() {
-					_, _ = io.Copy(ends[0], ends[1]) // until one of them is closed
+					_, _ = io.Copy(ends[0], ends[1]) // until one side closes
 					_, _ = ends[0].Close(), ends[1].Close()
 				}()
 			}
@@ -76,7 +76,7 @@ func (r *relay) up() {
 	}()
 }
 
-// down breaks all connections and takes no more.
+// down closes all connections and accepts no more.
 func (r *relay) down() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +93,7 @@ func (r *relay) down() {
 // reportsOf are reports that are read from the replica.
 var reportsOf = []string{"/api/reporting/1/reports/by-project/by-severity", "/api/reporting/1/reports/malware-firewall/summary"}
 
-// ask asks a node for something: with a body by POST.
+// ask sends a request to a node: a POST if there is a body.
 func (n *node) ask(path, body string) (code int, header http.Header, answer string) {
 	n.t.Helper()
 	method := http.MethodGet
@@ -124,7 +124,7 @@ func (n *node) upload(project string) {
 	}
 }
 
-// requireNoReports requires that reports are refused with a text, and that all else works.
+// requireNoReports requires that reports fail with this text, and that everything else works.
 func requireNoReports(t *testing.T, n *node, text string) {
 	t.Helper()
 	for _, path := range reportsOf {
@@ -140,7 +140,7 @@ func requireNoReports(t *testing.T, n *node, text string) {
 	}
 }
 
-// requireReports requires reports that know a project.
+// requireReports requires reports that include a project.
 func requireReports(t *testing.T, n *node, project string) {
 	t.Helper()
 	for i, path := range reportsOf {
@@ -154,12 +154,12 @@ func lastWeek() string {
 	return `{"filters":{"timePeriod":{"since":"` + time.Now().AddDate(0, 0, -7).UTC().Format(time.RFC3339) + `"}}}`
 }
 
-// A replica that is down takes reports with it and nothing else, whether it was down at the start or goes down later;
-// when it answers again, so do reports.
+// TestReportsWithoutReplica: while the replica is down, only reports fail, whether it was down at the start or went
+// down later. When it answers again, reports work.
 func TestReportsWithoutReplica(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewDatabase(t)
-	replica, through := newRelay(t, database) // to the database itself, which needs no time to follow
+	replica, through := newRelay(t, database) // the relay leads to the primary, which has no replication lag
 	n := newNode(t, "node", binary(t), database, filepath.Join(t.TempDir(), "palisade.key"), "PALISADE_REPORTS_DATABASE="+through)
 	n.start()
 	requireWarnings := func(want int) {
@@ -183,7 +183,8 @@ func TestReportsWithoutReplica(t *testing.T) {
 	requireWarnings(2)
 }
 
-// A replica that was down at the start is checked when it answers: nobody gets reports of another installation.
+// TestReportsOfAnotherInstallation: a replica that was down at the start is validated when it answers, so that no
+// caller gets reports of another installation.
 func TestReportsOfAnotherInstallation(t *testing.T) {
 	t.Parallel()
 	database, other := pgtest.NewDatabase(t), pgtest.NewDatabase(t)
@@ -192,7 +193,7 @@ func TestReportsOfAnotherInstallation(t *testing.T) {
 	n := newNode(t, "node", binary(t), database, filepath.Join(t.TempDir(), "palisade.key"), "PALISADE_REPORTS_DATABASE="+through)
 	n.start()
 	foreign.up()
-	requireNoReports(t, n, "reports cannot be read: their database (reports-database) is not fit for it")
+	requireNoReports(t, n, "reports cannot be read: their database (reports-database) cannot be used")
 	if log := n.log.String(); !strings.Contains(log, "is the database of another installation, not a replica of") {
 		t.Errorf("the log does not say why: %s", log)
 	}

@@ -12,24 +12,23 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// upgradeVariable names the git revision that is upgraded from; without it, it is the last one before the newest
-// migration.
+// upgradeVariable names the git revision to upgrade from. The default is the last one before the newest migration.
 const upgradeVariable = "PALISADE_TEST_UPGRADE_FROM"
 
-// migrations is where those of PostgreSQL are in the repository.
+// migrations is the directory of the PostgreSQL migrations.
 const migrations = "ent/migrate/postgres"
 
-// git answers a question about the repository, without its last line end. It fails in a copy without history.
+// git runs git and returns its output without the final newline. It fails in a tree without history.
 func git(args ...string) (string, error) {
 	cmd := exec.Command("git", append([]string{"-C", root}, args...)...)
-	// A pipeline often checks out as another user than it runs as, which git takes amiss.
+	// In CI the checkout often belongs to another user, which git rejects by default.
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*")
 	out, err := cmd.Output()
 	return strings.TrimSpace(string(out)), err
 }
 
-// upgradeFrom is the commit that is upgraded from: the last one without the newest migration, so that there always is
-// one to cross. The test is skipped where the history does not go back so far.
+// upgradeFrom returns the commit to upgrade from: the last one without the newest migration, so that the upgrade
+// always includes a migration. The test is skipped when the history is too short.
 func upgradeFrom(t testing.TB) (commit string) {
 	t.Helper()
 	if revision := os.Getenv(upgradeVariable); revision != "" {
@@ -43,9 +42,9 @@ func upgradeFrom(t testing.TB) (commit string) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s has no migrations: %v", migrations, err)
 	}
-	newest := migrations + "/" + filepath.Base(files[len(files)-1]) // names begin with the time
+	newest := migrations + "/" + filepath.Base(files[len(files)-1]) // the names begin with the time
 	if _, err := git("rev-parse", "--verify", "--quiet", "HEAD"); err != nil {
-		t.Skipf("this is no clone (a source archive?), so there is no earlier version to upgrade from")
+		t.Skipf("this is not a clone (a source archive?), so there is no earlier version to upgrade from")
 	}
 	if commit, err = git("log", "-1", "--format=%H", "--diff-filter=A", "--", newest); err != nil {
 		t.Fatalf("git log %s: %v", newest, err)
@@ -64,7 +63,7 @@ func upgradeFrom(t testing.TB) (commit string) {
 	return ""
 }
 
-// earlierBinary builds the version that is upgraded from.
+// earlierBinary builds the version to upgrade from.
 func earlierBinary(t testing.TB) string {
 	t.Helper()
 	commit := upgradeFrom(t)
@@ -88,8 +87,8 @@ func earlierBinary(t testing.TB) string {
 	return path
 }
 
-// Three nodes are upgraded one after the other under load, across the migrations that are between the two versions: old
-// and new ones serve beside each other on the new schema, and no request fails.
+// TestRollingUpgrade: three nodes are upgraded one after the other under load, across the migrations between the
+// two versions. Old and new nodes serve together on the new schema, and no request fails.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	path, before, now, url := program(t, "haproxy"), earlierBinary(t), binary(t), pgtest.NewDatabase(t)
@@ -110,7 +109,7 @@ func TestRollingUpgrade(t *testing.T) {
 	if applied == 0 && os.Getenv(upgradeVariable) == "" {
 		t.Error("there was no migration to apply")
 	}
-	t.Logf("%d migrations were applied while the nodes of the version before served", applied)
+	t.Logf("%d migrations were applied while nodes of the previous version served", applied)
 	l.more(10) // by the old version on the new schema
 
 	for _, n := range nodes {
@@ -121,7 +120,7 @@ func TestRollingUpgrade(t *testing.T) {
 		proxy.waitFor(n.name, "UP")
 		l.more(10)
 	}
-	// And back: a version that is found wanting is replaced by the one before, on the schema as it is.
+	// Roll back: the old version serves on the new schema.
 	nodes[0].stop()
 	requireNoErrors(t, nodes[0])
 	nodes[0].binary = before
@@ -145,8 +144,8 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 }
 
-// requireEarlierJobs lets a node of the version before do, alone, the latest job of each kind once more. It must leave
-// those that it does not know to the others: they are in queues of their own.
+// requireEarlierJobs makes a node of the previous version alone run the latest job of each kind again. It must not
+// claim jobs of kinds that it does not know: they are in their own queues.
 func requireEarlierJobs(t testing.TB, d *database, earlier *node, others []*node) {
 	t.Helper()
 	for _, n := range others {
@@ -158,14 +157,14 @@ WHERE id IN (SELECT MAX(id) FROM river_job WHERE state = 'completed' GROUP BY ki
 	if _, err := d.db.ExecContext(t.Context(), again); err != nil {
 		t.Fatal(err)
 	}
-	d.zero("jobs of the version before wait", "SELECT COUNT(*) FROM river_job WHERE queue = 'default' AND state IN ('available', 'retryable', 'running')")
+	d.waitForZero("jobs of the version before wait", "SELECT COUNT(*) FROM river_job WHERE queue = 'default' AND state IN ('available', 'retryable', 'running')")
 	requireNoErrors(t, earlier)
 	for _, n := range others {
 		n.start()
 	}
 }
 
-// requireNoErrors requires that the node logged no error since it was started.
+// requireNoErrors requires that the node has logged no error since its start.
 func requireNoErrors(t testing.TB, n *node) {
 	t.Helper()
 	if lines := n.errors(); len(lines) > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// workflowsOf calls the workflows of a deployment on a node.
+// workflowsOf calls the workflow API of a deployment on a node.
 type workflowsOf struct {
 	*apitest.Server
 	t testing.TB
@@ -44,8 +44,8 @@ func (w workflowsOf) start(name, steps string) (job string) {
 	return answer.Summary.JobID
 }
 
-// Two nodes work on the large run of one deployment: it never has more on its way than it may, the run of another
-// deployment goes before most of it, and cancelling it on one node stops it on both.
+// TestLargeRunOnTwoNodes: two nodes work on a large run of one deployment. The run never exceeds its concurrency
+// limit. A run of another deployment finishes before most of it. Cancelling it on one node stops it on both.
 func TestLargeRunOnTwoNodes(t *testing.T) {
 	t.Parallel()
 	binary, url := binary(t), pgtest.NewDatabase(t)
@@ -80,22 +80,22 @@ func TestLargeRunOnTwoNodes(t *testing.T) {
 	apitest.Eventually(t, "the small run ends", func() bool {
 		return strings.Contains(beta.call(http.MethodGet, "/jobs/id/"+small+"/overview", ""), "STATUS_COMPLETED")
 	})
-	meanwhile := d.number(`SELECT COUNT(*) FROM workflow_attempts a JOIN workflow_runs r ON r.deployment_id <> a.deployment_id
+	largeAttempts := d.number(`SELECT COUNT(*) FROM workflow_attempts a JOIN workflow_runs r ON r.deployment_id <> a.deployment_id
 		WHERE r.workflow = 'small' AND a.started_at > r.submitted_at AND a.started_at < r.finished_at`)
-	if meanwhile > 200 {
-		t.Errorf("the large run began %d attempts before the small one had made its only one", meanwhile)
+	if largeAttempts > 200 {
+		t.Errorf("the large run began %d attempts before the only attempt of the small one", largeAttempts)
 	}
 
 	on(nodes[1], acme.Tenant).call(http.MethodPost, "/jobs/id/"+large+"/cancel", `{}`)
 	if n := d.number("SELECT COUNT(*) FROM river_job WHERE kind = 'workflow_attempt' AND state NOT IN ('completed', 'running')"); n != 0 {
 		t.Errorf("%d jobs wait after the large run was cancelled", n)
 	}
-	d.zero("attempts are not final", active)
-	d.zero("jobs of attempts run", "SELECT COUNT(*) FROM river_job WHERE kind = 'workflow_attempt' AND state <> 'completed'")
+	d.waitForZero("attempts are not final", active)
+	d.waitForZero("jobs of attempts run", "SELECT COUNT(*) FROM river_job WHERE kind = 'workflow_attempt' AND state <> 'completed'")
 	if n := d.number("SELECT COUNT(*) FROM workflow_attempts a JOIN workflow_runs r ON r.id = a.run_id WHERE a.started_at > r.finished_at"); n != 0 {
 		t.Errorf("%d attempts began after their run was cancelled", n)
 	}
-	t.Logf("%d attempts of the large run began while the small one waited and ran", meanwhile)
+	t.Logf("%d attempts of the large run began while the small one waited and ran", largeAttempts)
 	for _, n := range nodes {
 		n.stop()
 		requireNoErrors(t, n)

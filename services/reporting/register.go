@@ -12,9 +12,9 @@ func Register(d *server.Deps) server.Parts {
 	return server.Parts{
 		Services: func(context.Context) ([]server.Service, error) {
 			return []server.Service{
-				d.Reports.Behind(server.Group[reportingv1.ReportsServiceServer](reportingv1.RegisterReportsServiceServer, NewReports(d.Reports.Store(), int64(d.Config.ReportCache)),
+				d.Reports.RequireReplica(server.Group[reportingv1.ReportsServiceServer](reportingv1.RegisterReportsServiceServer, NewReports(d.Reports.Store(), int64(d.Config.ReportCache)),
 					reportingv1.RegisterReportsServiceHandlerClient, reportingv1.NewReportsServiceClient)),
-				d.Reports.Behind(server.Group[reportingv1.MalwareFirewallReportsServiceServer](reportingv1.RegisterMalwareFirewallReportsServiceServer, NewMalwareFirewall(d.Reports.Store()),
+				d.Reports.RequireReplica(server.Group[reportingv1.MalwareFirewallReportsServiceServer](reportingv1.RegisterMalwareFirewallReportsServiceServer, NewMalwareFirewall(d.Reports.Store()),
 					reportingv1.RegisterMalwareFirewallReportsServiceHandlerClient, reportingv1.NewMalwareFirewallReportsServiceClient)),
 			}, nil
 		},

@@ -12,11 +12,11 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// coverageAge is how long coverages are kept of which there is a newer one.
+// coverageAge is how long a coverage is kept after a newer one replaced it.
 const coverageAge = 30 * 24 * time.Hour
 
-// purgeCoverages deletes coverages from before a time, of any deployment, but for the newest ones of each analysis: of
-// its full scans, and of those that compare with a base. It returns how many they were.
+// purgeCoverages deletes coverages from before a time in all deployments. It keeps the newest ones of each analysis:
+// one of its full scans, and one of its diff scans. It returns the number of deleted coverages.
 func purgeCoverages(ctx context.Context, st *store.Store, before time.Time) (n int, err error) {
 	err = st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		n, err = tx.ScanCoverage.Delete().Where(ofEveryDeployment, scancoverage.AtLT(store.Micros(before)), hasNewer).Exec(ctx)
@@ -25,7 +25,7 @@ func purgeCoverages(ctx context.Context, st *store.Store, before time.Time) (n i
 	return n, err
 }
 
-// hasNewer is true of coverages of which there is a newer one of the same analysis and kind of scan.
+// hasNewer selects coverages that have a newer one of the same analysis and kind of scan.
 func hasNewer(s *entsql.Selector) {
 	newer := entsql.Table(scancoverage.Table).As("newer")
 	same := entsql.Dialect(s.Dialect()).Select(newer.C(scancoverage.FieldID)).From(newer)

@@ -21,7 +21,7 @@ func wantClosed(t *testing.T, what string, s *apitest.Server, report []byte, fix
 	}
 }
 
-// A tool that lists all its rules says which ones were not run any more: nobody fixed what they had found.
+// A tool that lists all its rules shows which rules were not run any more. Their findings are removed, not fixed.
 func TestRuleThatIsNotRunAnyMore(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -43,8 +43,7 @@ func TestRuleThatIsNotRunAnyMore(t *testing.T) {
 	})
 }
 
-// A tool that lists all files says which ones are gone. The first report that leaves one out may be of a part of the
-// code.
+// A tool that lists all files shows which files are gone. The first report without a file may be a partial scan.
 func TestFileThatIsNotThereAnyMore(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -66,8 +65,7 @@ func TestFileThatIsNotThereAnyMore(t *testing.T) {
 	})
 }
 
-// Part of the files is listed without a role: then a file without a result shows that the list is not only of those
-// with results.
+// Some files are listed without a role. A file without results shows that the list has not only files with results.
 func TestPartialCoverage(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -83,7 +81,7 @@ func TestPartialCoverage(t *testing.T) {
 	})
 }
 
-// What could not be scanned is left alone, while the rest of the run counts.
+// Findings in files that could not be scanned are kept, while the rest of the run counts.
 func TestFilesThatFailed(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -97,7 +95,7 @@ func TestFilesThatFailed(t *testing.T) {
 	})
 }
 
-// A run that failed proves of no file that a finding left it: the same code elsewhere is another finding, without the
+// A failed run does not prove that a finding left its file: the same code elsewhere is another finding, without the
 // decision.
 func TestFailedRunMovesNothing(t *testing.T) {
 	t.Parallel()
@@ -115,7 +113,7 @@ func TestFailedRunMovesNothing(t *testing.T) {
 	})
 }
 
-// Each scan keeps what it looked at; old ones are deleted, but for the newest of each analysis.
+// The coverage of each scan is stored. Old ones are deleted, except for the newest of each analysis.
 func TestCoveragesAreKept(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -9,18 +9,18 @@ import (
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
-// PurgeCoverages is what a periodic job does.
+// PurgeCoverages is the work of a periodic job.
 var PurgeCoverages = purgeCoverages
 
-// ForgetImports is a part of what a periodic job does.
-var ForgetImports = forgetImports
+// DeletePendingImports is a part of the work of a periodic job.
+var DeletePendingImports = deletePendingImports
 
-// UpgradeIdentities is what a job does after a start.
+// UpgradeIdentities is the work of a job after a start.
 func UpgradeIdentities(ctx context.Context, st *store.Store, log *slog.Logger) error {
 	return (&upgradeWorker{store: st, log: log}).Work(ctx, nil)
 }
 
-// Store reads and stores a report as UploadReport does once the report lies in a file.
+// Store reads and stores a report as UploadReport does once it is spooled.
 func (s *ReportUploads) Store(ctx context.Context, target *scansv1.UploadReportTarget, report *sarif.Report) (*scansv1.UploadReportResponse, error) {
 	return s.ingest(ctx, target, newSARIFSource(report, target.GetCategory()))
 }

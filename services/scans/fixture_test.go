@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// result is what a test says about one result of a report.
+// result is one result of a report.
 type result struct {
 	Rule, File, Code string
 	Line             int
@@ -22,22 +22,23 @@ type result struct {
 	Level            string
 }
 
-// run is what a test says about one run.
+// run is one run of a report.
 type run struct {
 	Tool, Category string
 	Failed         bool
 	RuleText       string
 	Results        []result
-	// Rules are declared beside those of the results. Files are listed as artifacts. FailedFiles could not be scanned.
+	// Rules are declared in addition to the rules of the results. Files are listed as artifacts. FailedFiles could not
+	// be scanned.
 	Rules       []declared
 	Files       []artifact
 	FailedFiles []string
 }
 
-// declared is a rule of the catalogue; Former is a name that it had.
+// declared is a rule of the catalogue. Former is a former name.
 type declared struct{ ID, Former string }
 
-// artifact is a file of the report: a target of the analysis, with the hash of its content.
+// artifact is a target of the analysis, with the hash of its content.
 type artifact struct {
 	Path, Hash string
 	Target     bool
@@ -164,7 +165,7 @@ func statuses(t *testing.T, s *apitest.Server) (list []string) {
 	return list
 }
 
-// reasons are the kinds and reasons of all events in order, but for those that made the findings.
+// reasons are the kinds and reasons of all events in order, without the "created" events.
 func reasons(t *testing.T, s *apitest.Server) (list []string) {
 	t.Helper()
 	for _, e := range s.Store.Reader.FindingEvent.Query().Order(ent.Asc(findingevent.FieldID)).AllX(s.System(t)) {

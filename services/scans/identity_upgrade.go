@@ -21,28 +21,29 @@ import (
 	"github.com/palisade/palisade/services/scans/ingest"
 )
 
-// A new version of the identity ladder makes other evidence. Findings keep their names and with them all that people
-// decided; only their evidence is made anew, from what is stored of them: in the background after a start, and before
-// an import that needs it earlier.
+// A new version of the identity ladder computes other evidence. Findings keep their identities and all decisions; only
+// their evidence is recomputed from the stored content. A job does this in the background after a start, and an import
+// does it for its project if it comes first.
 
 const (
-	// upgradeWindow is how many findings are looked at to find those of old versions.
+	// upgradeWindow is the number of findings that one query searches for old versions.
 	upgradeWindow = 20_000
-	// upgradeInterval is how often the job runs beside the start of a node; once all is done, it reads one row.
+	// upgradeInterval is how often the job runs, besides at the start of a node. Once all is upgraded, a run reads one
+	// row.
 	upgradeInterval = 24 * time.Hour
-	// upgradeTimeout lets the job go on for long; what it did stays done.
+	// upgradeTimeout allows for large databases. An aborted run keeps its progress.
 	upgradeTimeout = 6 * time.Hour
-	// upgradeSetting keeps the version up to which everything is upgraded.
+	// upgradeSetting has the version to which all findings have been upgraded.
 	upgradeSetting = "identity_version"
 )
 
 // upgradeArgs is the job that upgrades the identities of all findings.
 type upgradeArgs struct{}
 
-// Kind is the name in the queue.
+// Kind implements river.JobArgs.
 func (upgradeArgs) Kind() string { return "upgrade_identities" }
 
-// InsertOpts keep runs from piling up while no node works.
+// InsertOpts prevents runs from piling up while no node works.
 func (upgradeArgs) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
 
 type upgradeWorker struct {
@@ -51,10 +52,10 @@ type upgradeWorker struct {
 	log   *slog.Logger
 }
 
-// Timeout is how long a run may take.
+// Timeout limits a run.
 func (*upgradeWorker) Timeout(*river.Job[upgradeArgs]) time.Duration { return upgradeTimeout }
 
-// Work goes through all findings once, in short transactions. It may be stopped and run again at any time.
+// Work upgrades all findings in short transactions. It may be aborted and run again at any time.
 func (w *upgradeWorker) Work(ctx context.Context, _ *river.Job[upgradeArgs]) error {
 	ctx = tenant.System(ctx)
 	done, err := w.done(ctx)
@@ -63,7 +64,7 @@ func (w *upgradeWorker) Work(ctx context.Context, _ *river.Job[upgradeArgs]) err
 	}
 	empty, err := w.empty(ctx)
 	if err != nil || empty {
-		return err // there is nothing to remember of it
+		return err // nothing to record
 	}
 	total, logged := 0, time.Now()
 	for after := int64(0); ; {
@@ -92,14 +93,14 @@ func (w *upgradeWorker) Work(ctx context.Context, _ *river.Job[upgradeArgs]) err
 	return w.setDone(ctx)
 }
 
-// outdatedFinding is one that has to be upgraded.
+// outdatedFinding is a finding that has to be upgraded.
 type outdatedFinding struct {
 	ID           int64 `sql:"id"`
 	DeploymentID int64 `sql:"deployment_id"`
 	ProjectID    int64 `sql:"project_id"`
 }
 
-// window reads which of the next findings are outdated, and the last id that it looked at.
+// window reads the outdated findings among the next ones, and the last id of the window.
 func (w *upgradeWorker) window(ctx context.Context, after int64) (rows []outdatedFinding, last int64, err error) {
 	ids, err := w.store.Reader.Finding.Query().Where(finding.IDGT(after)).Order(ent.Asc(finding.FieldID)).Offset(upgradeWindow - 1).Limit(1).IDs(ctx)
 	if err != nil {
@@ -118,7 +119,7 @@ func (w *upgradeWorker) window(ctx context.Context, after int64) (rows []outdate
 	return rows, last, err
 }
 
-// byProject makes the portions that are upgraded together: some findings of one project.
+// byProject splits findings into batches of one project each.
 func byProject(rows []outdatedFinding) (parts [][]outdatedFinding) {
 	open := map[int64]int{}
 	for _, row := range rows {
@@ -133,7 +134,7 @@ func byProject(rows []outdatedFinding) (parts [][]outdatedFinding) {
 	return parts
 }
 
-// upgrade works one portion in a transaction of its own, while no import changes the project.
+// upgrade upgrades one batch in its own transaction, with the lock of the project.
 func (w *upgradeWorker) upgrade(ctx context.Context, part []outdatedFinding) (n int, err error) {
 	ids := make([]int64, len(part))
 	for i, row := range part {

@@ -13,8 +13,8 @@ import (
 	"github.com/palisade/palisade/services/scans"
 )
 
-// forget leaves the findings as a version without the evidence stored them.
-func forget(t *testing.T, s *apitest.Server) {
+// clearEvidence leaves the findings as a version without evidence stored them.
+func clearEvidence(t *testing.T, s *apitest.Server) {
 	t.Helper()
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM settings WHERE name = 'identity_version'"); err != nil {
@@ -39,8 +39,8 @@ func evidenceOf(t *testing.T, s *apitest.Server) (list [][]byte) {
 	return list
 }
 
-// Findings of a version without evidence, or with that of another ladder, are recognised by the next import: none is
-// lost, and nothing of it is news.
+// Findings of a version without evidence, or with evidence of another ladder, are matched by the next import: none is
+// lost, and none counts as changed.
 func TestImportUpgradesIdentities(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -50,7 +50,7 @@ func TestImportUpgradesIdentities(t *testing.T) {
 		upload(t, s, "dev", report)
 		ignore(t, s, "G104")
 		before, events := evidenceOf(t, s), len(kinds(t, s))
-		forget(t, s)
+		clearEvidence(t, s)
 		wantCounts(t, "without evidence", upload(t, s, "main", report), [6]int32{0, 0, 309, 0, 0, 0})
 		err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 			return tx.Finding.Update().SetEvidence([]byte{99, 1, 2, 3}).Exec(ctx)
@@ -81,7 +81,7 @@ func TestJobUpgradesIdentities(t *testing.T) {
 		upload(t, s, "main", testdata(t, "gosec.sarif"))
 		s.Upload(t, "acme/api", "main", testdata(t, "eslint.sarif"))
 		before := evidenceOf(t, s)
-		forget(t, s)
+		clearEvidence(t, s)
 		var text bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&text, nil))
 		for range 2 {

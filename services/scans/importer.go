@@ -8,47 +8,47 @@ import (
 	"github.com/palisade/palisade/services/scans/ingest"
 )
 
-// A format of reports is one line in formats, and a file that makes a report of it. What reads the format itself is a
-// package below this one, such as sarif.
+// A report format is one line in formats, and a file that converts its reports. The parser of the format is a package
+// of its own, such as sarif.
 
-// format is a format of reports.
+// format is a report format.
 type format struct {
-	// recognises a report by its first bytes, at most headSize.
+	// recognises reports whether the first bytes, at most headSize, belong to this format.
 	recognises func(head []byte) bool
-	// open checks all of a report. Its results are read from the file again.
+	// open validates all of a report. Results are read from the file again.
 	open func(ctx context.Context, file io.ReadSeeker, target *scansv1.UploadReportTarget, o UploadOptions) (report, error)
 }
 
-// formats are those that uploads may have. SARIF is the last: it takes what no other recognises, and says what is wrong
-// with it.
+// formats are the formats of uploads. SARIF is last: it accepts everything else, and explains what is wrong with it.
 var formats = []format{sarifFormat}
 
-// headSize is how much of a report tells its format, in bytes.
+// headSize is how many bytes of a report are used to detect its format.
 const headSize = 4 << 10
 
 // maxSkippedShown is how many skipped results an answer lists.
 const maxSkippedShown = 1000
 
-// report is one that was opened.
+// report is an open report.
 type report interface {
 	ingest.Source
-	// formerNames are the present names of rules by tool and former name.
+	// formerNames maps former rule names to current ones, by tool.
 	formerNames() map[string]map[string]string
-	// runs are what the answer says about each part of the report, but for the coverage, once the results have been read.
+	// runs describes each part of the report for the answer, without the coverage. It is valid after the results have
+	// been read.
 	runs() []reportRun
-	// skipped are the first results that made no finding, at most maxSkippedShown.
+	// skipped returns the first results that made no finding, at most maxSkippedShown.
 	skipped() []*scansv1.SkippedResult
-	// refusal tells errors of the report from those of the server.
+	// refusal converts errors in the report to API errors. It returns errors of the server unchanged.
 	refusal(err error) error
 }
 
-// reportRun is a part of a report: the results of one tool, as a rule.
+// reportRun is a part of a report, usually the results of one tool.
 type reportRun struct {
 	*scansv1.UploadedRun
 	analysis ingest.Analysis
 }
 
-// formatOf finds the format of a report, and leaves the file at its begin.
+// formatOf detects the format of a report, and rewinds the file.
 func formatOf(file io.ReadSeeker) (format, error) {
 	head := make([]byte, headSize)
 	n, err := io.ReadFull(file, head)

@@ -8,8 +8,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// The path of the file is a column too, which scans fill in for findings that were stored before there was one; that is
-// no news about them.
+// Scans fill in the column of the file path for findings from before it existed. This does not count as a change.
 func TestFilePathColumn(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

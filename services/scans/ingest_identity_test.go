@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// Code that is long enough to be recognised wherever it is.
+// Code that is long enough to be recognised in another file.
 var (
 	query = result{Rule: "sqli", File: "store/db.go", Code: `rows, err := db.Query("SELECT * FROM users WHERE name = '" + name + "'")`, Line: 10}
 	write = result{Rule: "xss", File: "web/page.go", Code: `fmt.Fprintf(w, "<h1>%s</h1>", r.URL.Query().Get("title"))`, Line: 20}
@@ -38,7 +38,7 @@ func rows(t *testing.T, s *apitest.Server, ref string) []*ent.Finding {
 	return s.Store.Reader.Finding.Query().Where(finding.Ref(ref)).Order(ent.Asc(finding.FieldID)).AllX(s.System(t))
 }
 
-// matches are the notes about how findings were recognised.
+// matches are the recorded matches of findings.
 func matches(t *testing.T, s *apitest.Server) (rungs []string, list []*storev1.FindingMatch) {
 	t.Helper()
 	for _, row := range s.Store.Reader.FindingMatch.Query().Order(ent.Asc(findingmatch.FieldID)).AllX(s.System(t)) {
@@ -51,7 +51,7 @@ func matches(t *testing.T, s *apitest.Server) (rungs []string, list []*storev1.F
 	return rungs, list
 }
 
-// A file that moves takes its findings and decisions along; a second look changes nothing more.
+// A file that moves keeps its findings and decisions. A second scan changes nothing more.
 func TestMovedFileKeepsTheFinding(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -82,7 +82,7 @@ func TestMovedFileKeepsTheFinding(t *testing.T) {
 	})
 }
 
-// Code that changes in its place is still the same finding.
+// A finding is still the same if the code on its line changes.
 func TestChangedCodeKeepsTheFinding(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -100,7 +100,7 @@ func TestChangedCodeKeepsTheFinding(t *testing.T) {
 	})
 }
 
-// A rule that the tool renames keeps its findings: by what the report declares.
+// A rule that the tool renames keeps its findings, because the report declares the former name.
 func TestRenamedRuleKeepsTheFinding(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -114,7 +114,7 @@ func TestRenamedRuleKeepsTheFinding(t *testing.T) {
 		if body := s.Get(t, "/api/v1/deployments/acme/findings"); !strings.Contains(body, `"rule_name":"sql-injection"`) || !strings.Contains(body, `"status":"ignored"`) {
 			t.Errorf("%s", body)
 		}
-		// An older version of the tool, that still says sqli, looks at another branch.
+		// An older version of the tool, which still says sqli, scans another branch.
 		wantCounts(t, "former name", upload(t, s, "dev", sarifOf(t, run{Tool: "gosec", Results: []result{query}})), [6]int32{1, 0, 0, 0, 0, 0})
 		list := rows(t, s, "refs/heads/dev")
 		if len(list) != 1 || list[0].Status != "ignored" || list[0].Fingerprint != rows(t, s, "refs/heads/main")[0].Fingerprint {
@@ -123,7 +123,7 @@ func TestRenamedRuleKeepsTheFinding(t *testing.T) {
 	})
 }
 
-// A branch on which the code has changed has the same identities as the main one, and so the decisions.
+// A branch on which the code has changed has the same identities as the main branch, and so the same decisions.
 func TestIdentitiesOfOtherBranches(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -144,7 +144,7 @@ func TestIdentitiesOfOtherBranches(t *testing.T) {
 	})
 }
 
-// Equal code in one file is told apart by its order, and what is new gets a name of its own, for ever.
+// Equal results of one file are told apart by their order. New ones get a fingerprint of their own.
 func TestEqualCode(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -174,7 +174,7 @@ func TestEqualCode(t *testing.T) {
 	})
 }
 
-// What a user says about the names of rules goes before what a report declares.
+// A user's alias takes precedence over an alias that a report declares.
 func TestReportsDoNotContradictUsers(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

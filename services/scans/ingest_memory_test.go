@@ -18,8 +18,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// generated is a SARIF report of about so many bytes, made while it is read: results of 50 rules in 20,000 files, all
-// different.
+// generated is a SARIF report of about size bytes, written while it is read. It has results of 50 rules in 20,000
+// files, all different.
 func generated(size int64) io.ReadCloser {
 	reader, writer := io.Pipe()
 	go func() {
@@ -34,7 +34,7 @@ func generated(size int64) io.ReadCloser {
 			k, err := fmt.Fprintf(out, `{"ruleId":"r-%d","message":{"text":"%s"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"src/dir%d/file%d.go"},
 				"region":{"startLine":%d,"endLine":%d,"snippet":{"text":"rows, err := db.Query(\"select %s\" + name%d)"}}}}]}`,
 				n%50, filler, n%200, n%20_000, n%3000+1, n%3000+2, filler[:100], n)
-			if err != nil { // the server has gone away: its answer says why
+			if err != nil { // the server closed the connection: its answer says why
 				break
 			}
 			written += int64(k)
@@ -45,9 +45,9 @@ func generated(size int64) io.ReadCloser {
 	return reader
 }
 
-// TestUploadMemory sends 48 MB twice, or with PALISADE_TEST_SARIF=1024 (MB) as much as a report may have, which takes
-// minutes and several times the space on disk. Neither the first import nor the second may hold more of the report than
-// its bounds.
+// TestUploadMemory sends 48 MB twice. With PALISADE_TEST_SARIF=1024 (MB) it sends the largest report that is allowed,
+// which takes minutes and several times the space on disk. Neither the first nor the second import may exceed the
+// memory limit.
 func TestUploadMemory(t *testing.T) {
 	megabytes := 48
 	if text := os.Getenv("PALISADE_TEST_SARIF"); text != "" {
@@ -59,11 +59,11 @@ func TestUploadMemory(t *testing.T) {
 		t.Skip("imports 48 MB twice")
 	}
 	s := apitest.Start(t, nil)
-	// What is alive counts, not how much garbage the collector leaves for a while.
+	// Measure the live heap, without the garbage that the collector has not freed yet.
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	for _, what := range []string{"created", "unchanged"} {
 		highest := watchHeap(t)
-		// Less than the limit of a gigabyte by what stands around the results.
+		// Less than the limit of a gigabyte, to leave room for the rest of the report.
 		answer := s.Send(t, s.Token, http.MethodPost, "/api/v1/deployments/"+s.Slug+"/reports?project=acme/large&ref=main", generated(int64(megabytes)<<20-4096))
 		if answer.Status != http.StatusOK {
 			t.Fatalf("%d %s", answer.Status, answer.Body)
@@ -77,7 +77,7 @@ func TestUploadMemory(t *testing.T) {
 			t.Errorf("%v %s of %d MB", counts[what], what, megabytes)
 		}
 		grown := highest()
-		// 100 MB of buffers and of garbage, and a hundred bytes for each result.
+		// 100 MB for buffers and garbage, and a hundred bytes for each result.
 		if bound := 100<<20 + uint64(results)*100; grown > bound {
 			t.Errorf("%s: the heap grew by %d MB for %.0f results, want at most %d", what, grown>>20, results, bound>>20)
 		}
@@ -85,8 +85,7 @@ func TestUploadMemory(t *testing.T) {
 	}
 }
 
-// watchHeap looks at the memory of the heap until the function that it returns is called, which says by how much it had
-// grown.
+// watchHeap samples the heap until the returned function is called, which returns by how much the heap had grown.
 func watchHeap(t *testing.T) func() uint64 {
 	runtime.GC()
 	inUse := func() uint64 {
@@ -116,7 +115,7 @@ func watchHeap(t *testing.T) func() uint64 {
 	}
 }
 
-// residentPeak is the most memory that the process ever had, where the system says so.
+// residentPeak is the peak resident memory of the process, if the system reports it.
 func residentPeak() string {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// modelFindings are what reports of the model may hold: every second one shares its file with the next, and each has a
-// rule of its own, so that none is ever taken for another one.
+// modelFindings are the findings that reports of the model may have. Every second one shares its file with the next,
+// and each has its own rule, so that findings are never confused.
 var modelFindings = func() (list []result) {
 	for i := range 6 {
 		list = append(list, result{Rule: fmt.Sprintf("rule-%d", i), File: fmt.Sprintf("src/f%d.go", i/2), Code: fmt.Sprintf("call%d(x)", i), Line: 10 * (i + 1)})
@@ -25,7 +25,7 @@ var modelFindings = func() (list []result) {
 	return list
 }()
 
-// modelReport is one upload of the model: by index of the findings, their rules and their files.
+// modelReport is one upload of the model. Findings, rules and files are indexes.
 type modelReport struct {
 	ref        string
 	results    map[int]bool // true: suppressed in the code
@@ -82,14 +82,14 @@ func (r *modelReport) sarif(t testing.TB) []byte {
 	return sarifOf(t, one)
 }
 
-// model is what should be stored, found out in the simplest way.
+// model computes what should be stored, in the simplest way.
 type model struct {
 	states map[string]map[int]string // by ref and finding
 	last   map[string]*modelReport   // by ref: the latest that did not fail
 }
 
-// take brings a report in and counts created, updated, unchanged, reopened, fixed and removed.
-func (m *model) take(r *modelReport) (n [6]int32) {
+// apply applies a report and counts created, updated, unchanged, reopened, fixed and removed.
+func (m *model) apply(r *modelReport) (n [6]int32) {
 	states := m.states[r.ref]
 	if states == nil {
 		states = map[int]string{}
@@ -135,8 +135,8 @@ func (m *model) take(r *modelReport) (n [6]int32) {
 	return n
 }
 
-// TestModel brings random reports in and compares with the model: states, numbers, and that a report that is sent again
-// changes nothing.
+// TestModel uploads random reports and compares the states and counts with the model. Uploading a report again changes
+// nothing.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -147,7 +147,7 @@ func TestModel(t *testing.T) {
 			m := &model{states: map[string]map[int]string{}, last: map[string]*modelReport{}}
 			for n := range rapid.IntRange(1, 5).Draw(rt, "reports") {
 				r := drawReport(rt, n)
-				want := m.take(r)
+				want := m.apply(r)
 				raw := r.sarif(t)
 				if got := sent(t, s, name, r, raw); got != want {
 					rt.Fatalf("report %d (%+v): created, updated, unchanged, reopened, fixed, removed = %v, want %v", n, r, got, want)

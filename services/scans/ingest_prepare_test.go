@@ -23,8 +23,8 @@ import (
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
-// gate is a report in a file: it counts how often its results are read, and calls enter when a reading comes to some
-// place.
+// gate is a report in a file. It counts how often its results are read, and calls enter when a reader reaches a
+// position.
 type gate struct {
 	*bytes.Reader
 	open     bool // the report was checked
@@ -52,8 +52,7 @@ func (g *gate) Read(b []byte) (int, error) {
 	return g.Reader.Read(b)
 }
 
-// storing is an upload of a report of one run to acme/web, as the server does it, with a store of its own on the
-// server's database.
+// storing is an upload of a report of one run to acme/web, with a store of its own on the server's database.
 type storing struct {
 	*gate
 	spool   string
@@ -76,7 +75,7 @@ func newStoring(t *testing.T, s *apitest.Server, raw []byte) *storing {
 	return u
 }
 
-// run stores the report. A panic is an error here.
+// run stores the report. It returns a panic as an error.
 func (u *storing) run(s *apitest.Server) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -97,7 +96,7 @@ func (u *storing) run(s *apitest.Server) (err error) {
 	return err
 }
 
-// hold begins to store a report, and returns when its results are read from a place on.
+// hold starts to store a report, and returns when its results are read from a position on.
 func hold(t *testing.T, s *apitest.Server, raw []byte, at int) *storing {
 	t.Helper()
 	u := newStoring(t, s, raw)
@@ -110,7 +109,7 @@ func hold(t *testing.T, s *apitest.Server, raw []byte, at int) *storing {
 			case <-u.proceed:
 			case <-u.context.Done():
 			}
-		case <-u.proceed: // nobody holds it any more
+		case <-u.proceed: // released
 		}
 		return u.context.Err()
 	}
@@ -123,7 +122,7 @@ func hold(t *testing.T, s *apitest.Server, raw []byte, at int) *storing {
 	return u
 }
 
-// finish lets a held report be stored, and returns the answer.
+// finish releases a held report, and returns the answer.
 func (u *storing) finish(t *testing.T) *scansv1.UploadReportResponse {
 	t.Helper()
 	close(u.proceed)
@@ -133,7 +132,7 @@ func (u *storing) finish(t *testing.T) *scansv1.UploadReportResponse {
 	return u.answer
 }
 
-// alias tells the server that a rule of gosec had another name.
+// alias declares a former name of a rule of gosec.
 func alias(t *testing.T, s *apitest.Server, former, now string) {
 	t.Helper()
 	answer := s.Do(t, s.Token, http.MethodPost, fmt.Sprintf("/api/rules/v1/deployments/%d/aliases", s.DeploymentID),
@@ -143,7 +142,7 @@ func alias(t *testing.T, s *apitest.Server, former, now string) {
 	}
 }
 
-// While a report is read, others write: to the same project, too. What they wrote counts when it is stored.
+// While a report is read, others can write, even to the same project. What they wrote counts when the report is stored.
 func TestNobodyWaitsWhileAReportIsRead(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -172,8 +171,8 @@ func TestNobodyWaitsWhileAReportIsRead(t *testing.T) {
 	})
 }
 
-// A rule that nobody knew when the report was read may be stored before the report is, with findings that the report
-// has, too.
+// A rule that was unknown when the report was read may be stored before the report is, with findings that the report
+// also has.
 func TestRulesThatComeWhileAReportIsRead(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -199,8 +198,7 @@ func TestRulesThatComeWhileAReportIsRead(t *testing.T) {
 	})
 }
 
-// afterMany are results after so many others that names of rules have been used when holdNames begins to hold the
-// report.
+// afterMany puts results after enough others that rule names are in use when holdNames holds the report.
 func afterMany(results ...result) []result {
 	var list []result
 	for n := range fillers {
@@ -211,7 +209,7 @@ func afterMany(results ...result) []result {
 
 const fillers = 1000
 
-// holdNames holds a report with results afterMany until alias was told that a rule has another name.
+// holdNames holds a report with results afterMany until alias has declared another name of a rule.
 func holdNames(t *testing.T, s *apitest.Server, former, now string, rules []declared, results ...result) *storing {
 	t.Helper()
 	raw := sarifOf(t, run{Tool: "gosec", Rules: rules, Results: afterMany(results...)})
@@ -220,7 +218,7 @@ func holdNames(t *testing.T, s *apitest.Server, former, now string, rules []decl
 	return held
 }
 
-// A rule that gets another name while a report is read has it in the findings, and keeps those that there are.
+// A rule that is renamed while a report is read has the new name in the findings, and keeps existing findings.
 func TestNamesThatChangeWhileAReportIsRead(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -250,7 +248,7 @@ func TestNamesThatChangeWhileAReportIsRead(t *testing.T) {
 	})
 }
 
-// A report is read once, whatever it says about former names; what a user says meanwhile goes before it.
+// A report is read once, whatever former names it declares. A user's alias that is added meanwhile takes precedence.
 func TestFormerNamesAreReadOnce(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -284,7 +282,7 @@ func TestFormerNamesAreReadOnce(t *testing.T) {
 	})
 }
 
-// Aliases that several runs of a tool declare stay flat: none leads to another, and none in a ring.
+// Aliases that several runs of a tool declare stay flat: no alias leads to another, and there are no cycles.
 func TestAliasesOfSeveralRuns(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -314,7 +312,7 @@ func large(t *testing.T) []byte {
 	return sarifOf(t, run{Tool: "gosec", Results: results})
 }
 
-// A report that cannot be read, or whose client goes away, changes nothing, and leaves no file behind.
+// A report changes nothing and leaves no file behind if it cannot be read or its client disconnects.
 func TestReportsThatAreNotRead(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -339,12 +337,12 @@ func TestReportsThatAreNotRead(t *testing.T) {
 	})
 }
 
-// What was put aside of a report is gone, too, when it cannot be stored.
+// The spooled data of a report is deleted if the report cannot be stored.
 func TestReportsThatAreNotStored(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		u := newStoring(t, s, large(t))
-		u.target.Ref = "main\xff" // what is kept about a scan has to be valid UTF-8
+		u.target.Ref = "main\xff" // the data of a scan has to be valid UTF-8
 		if err := u.run(s); err == nil || u.readings != 1 {
 			t.Errorf("%v after %d readings", err, u.readings)
 		}
@@ -355,7 +353,7 @@ func TestReportsThatAreNotStored(t *testing.T) {
 	})
 }
 
-// wantNoFiles looks for files in a directory, and on Linux for those without a name that the process has open there.
+// wantNoFiles looks for files in a directory, and on Linux for unnamed files that the process has open there.
 func wantNoFiles(t *testing.T, what, dir string) {
 	t.Helper()
 	left, err := os.ReadDir(dir)

@@ -20,24 +20,24 @@ import (
 )
 
 const (
-	// statisticsThreshold is how many rows an import must change to make new planner statistics worth their cost.
+	// statisticsThreshold is how many rows an import has to change to make new planner statistics worth their cost.
 	statisticsThreshold = 1000
 	// statisticsTimeout leaves room for a long import that holds the only writer of SQLite.
 	statisticsTimeout = 30 * time.Minute
-	// statisticsSnooze is when it is tried again after others looked after the tables.
+	// statisticsSnooze is the delay of a retry while another job maintains the tables.
 	statisticsSnooze = time.Minute
-	// abandonedAfter is how long a scan may be on its way before nobody expects it any more.
+	// abandonedAfter is how long a scan may be pending or running before it is considered abandoned.
 	abandonedAfter = 24 * time.Hour
-	// abandonedInterval is how often we look for such scans, and for announcements of imports whose node has died.
+	// abandonedInterval is how often abandoned scans are searched, and announcements of imports on dead nodes.
 	abandonedInterval = 5 * time.Minute
-	// announcedBefore is how long ago an import was announced that surely has its announcement, which it takes back when
-	// it is committed, if it lives.
-	announcedBefore = time.Minute
-	// purgeInterval is how often we delete coverages of old scans.
+	// announcementAge is the age from which an announcement is checked. By then its import has announced itself for
+	// sure, and a live import deletes its announcement when it commits.
+	announcementAge = time.Minute
+	// purgeInterval is how often coverages of old scans are deleted.
 	purgeInterval = 24 * time.Hour
 )
 
-// Background is what scans need done when nobody calls.
+// Background returns the background jobs of scans.
 func Background(st *store.Store, log *slog.Logger) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
@@ -52,13 +52,13 @@ func Background(st *store.Store, log *slog.Logger) jobs.Work {
 	}
 }
 
-// refreshStatistics is enqueued by an import that changed much.
+// refreshStatistics is enqueued by an import that changed many rows.
 type refreshStatistics struct{}
 
-// Kind is the name in the queue.
+// Kind implements river.JobArgs.
 func (refreshStatistics) Kind() string { return "refresh_statistics" }
 
-// InsertOpts make one run of the many that a burst of imports asks for.
+// InsertOpts makes one run serve all imports of a burst.
 func (refreshStatistics) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
 
 type statisticsWorker struct {
@@ -66,7 +66,7 @@ type statisticsWorker struct {
 	store *store.Store
 }
 
-// Timeout is how long a run may take.
+// Timeout limits a run.
 func (*statisticsWorker) Timeout(*river.Job[refreshStatistics]) time.Duration {
 	return statisticsTimeout
 }
@@ -80,13 +80,13 @@ func (w *statisticsWorker) Work(ctx context.Context, _ *river.Job[refreshStatist
 	return err
 }
 
-// abandonedScans is the periodic job that gives up scans whose scanner never reported.
+// abandonedScans is the periodic job that gives up scans without a report from their scanner.
 type abandonedScans struct{}
 
-// Kind is the name in the queue.
+// Kind implements river.JobArgs.
 func (abandonedScans) Kind() string { return "abandoned_scans" }
 
-// InsertOpts keep runs from piling up while no node works.
+// InsertOpts prevents runs from piling up while no node works.
 func (abandonedScans) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
 
 type abandonedWorker struct {
@@ -95,18 +95,18 @@ type abandonedWorker struct {
 	log   *slog.Logger
 }
 
-// Work marks the abandoned scans of all deployments, and forgets the announcements of imports whose node has died.
+// Work marks the abandoned scans of all deployments, and deletes the announcements of imports on dead nodes.
 func (w *abandonedWorker) Work(ctx context.Context, _ *river.Job[abandonedScans]) error {
-	forgotten := forgetImports(ctx, w.store, time.Now().Add(-announcedBefore))
+	deleted := deletePendingImports(ctx, w.store, time.Now().Add(-announcementAge))
 	n, err := giveUpScans(ctx, w.store, time.Now().Add(-abandonedAfter))
 	if err == nil && n > 0 {
 		w.log.InfoContext(ctx, "scans that never finished were given up", "scans", n)
 	}
-	return errors.Join(forgotten, err)
+	return errors.Join(deleted, err)
 }
 
-// giveUpScans sets SCAN_STATUS_NEVER_FINISHED (contract facts, SearchScansRequest.statuses) on scans of any deployment
-// that were started before a time and are still pending or running, and returns how many they were.
+// giveUpScans sets SCAN_STATUS_NEVER_FINISHED (contract facts, SearchScansRequest.statuses) on scans of all deployments
+// that started before a time and are still pending or running. It returns their number.
 func giveUpScans(ctx context.Context, st *store.Store, startedBefore time.Time) (n int, err error) {
 	err = st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		n, err = tx.Scan.Update().
@@ -122,11 +122,11 @@ func giveUpScans(ctx context.Context, st *store.Store, startedBefore time.Time) 
 	return n, err
 }
 
-// forgetImports deletes what imports of any deployment announced before a time, unless they are at work: then they have
-// the rows locked (see announce).
-func forgetImports(ctx context.Context, st *store.Store, before time.Time) error {
+// deletePendingImports deletes the announcements from before a time in all deployments. It skips announcements of
+// running imports, which have locked the rows (see announce).
+func deletePendingImports(ctx context.Context, st *store.Store, before time.Time) error {
 	if !st.Postgres() {
-		return nil // nothing is announced there
+		return nil // SQLite has no announcements
 	}
 	return st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		dead, err := tx.PendingImport.Query().Where(ofEveryDeployment, pendingimport.RelevantSinceLT(store.Micros(before))).
@@ -139,19 +139,19 @@ func forgetImports(ctx context.Context, st *store.Store, before time.Time) error
 	})
 }
 
-// ofEveryDeployment is always true. It names the first column of the indexes of tenants' tables, without which the
-// database would read all rows, of scans for example all that were ever made.
+// ofEveryDeployment is always true. It names the first column of the indexes of tenants' tables. Without it, the
+// database reads all rows, for example all scans ever made.
 func ofEveryDeployment(s *entsql.Selector) {
 	s.Where(entsql.In(s.C(scan.FieldDeploymentID), entsql.Dialect(s.Dialect()).Select(deployment.FieldID).From(entsql.Table(deployment.Table))))
 }
 
-// purgedCoverages is the periodic job that deletes what old scans looked at.
+// purgedCoverages is the periodic job that deletes the coverages of old scans.
 type purgedCoverages struct{}
 
-// Kind is the name in the queue.
+// Kind implements river.JobArgs.
 func (purgedCoverages) Kind() string { return "purge_scan_coverages" }
 
-// InsertOpts keep runs from piling up while no node works.
+// InsertOpts prevents runs from piling up while no node works.
 func (purgedCoverages) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
 
 type coverageWorker struct {
@@ -160,7 +160,7 @@ type coverageWorker struct {
 	log   *slog.Logger
 }
 
-// Work deletes them for all deployments.
+// Work deletes coverages of all deployments.
 func (w *coverageWorker) Work(ctx context.Context, _ *river.Job[purgedCoverages]) error {
 	n, err := purgeCoverages(ctx, w.store, time.Now().Add(-coverageAge))
 	if err == nil && n > 0 {

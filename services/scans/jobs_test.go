@@ -20,8 +20,8 @@ import (
 	"github.com/palisade/palisade/services/scans"
 )
 
-// ranAtStart waits for the run of a periodic job that every server begins with: what a test prepares for that job is
-// its own from then on.
+// ranAtStart waits for the run of a periodic job with which every server begins. After that, the job does not interfere
+// with what the test prepares.
 func ranAtStart(t testing.TB, s *apitest.Server, kind string) {
 	t.Helper()
 	reader, _ := s.Store.DB()

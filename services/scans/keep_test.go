@@ -13,8 +13,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// What the assistant said survives a scan that brings another text of the same finding, and is no news for the one
-// after.
+// What the assistant added survives a scan that changes the text of a finding, and does not count as a change
+// afterwards.
 func TestWhatWasAddedSurvivesScans(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

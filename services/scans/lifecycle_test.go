@@ -64,7 +64,7 @@ func TestFixedAndReopened(t *testing.T) {
 	})
 }
 
-// TestCoverage: a report closes only what the same tool and category found on the same ref before.
+// TestCoverage: a report closes only findings of the same tool and category on the same ref.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -113,7 +113,8 @@ func TestSuppressedInCode(t *testing.T) {
 	})
 }
 
-// TestDecisionsFollowTheFinding: to other refs when it appears there, and through being fixed and coming back.
+// TestDecisionsFollowTheFinding: decisions apply on other refs when the finding appears there, and after it is fixed
+// and reopened.
 func TestDecisionsFollowTheFinding(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -147,7 +148,7 @@ func TestRuleTextFollowsTheTool(t *testing.T) {
 	})
 }
 
-// TestParallelUploads: eight at once give one state and no event beyond the first.
+// TestParallelUploads: eight parallel uploads give the same state and events as one.
 func TestParallelUploads(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -173,7 +174,7 @@ func TestParallelUploads(t *testing.T) {
 	})
 }
 
-// TestParallelProjects: uploads that bring the same new rules to different projects do not get in each other's way.
+// TestParallelProjects: uploads of the same new rules to different projects do not disturb each other.
 func TestParallelProjects(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/scans"
 )
 
-// TestMain names the domains that these tests call.
+// TestMain registers the domains that these tests call.
 func TestMain(m *testing.M) {
 	apitest.Main(m, deployments.Register, scans.Register, rules.Register, findings.Register, policies.Register, notifications.Register)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// TestNamesOfUploads: what would collide with paths, or looks like another name, is refused or written in one form.
+// TestNamesOfUploads: names that would collide with paths or look like another name are rejected or normalised.
 func TestNamesOfUploads(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -44,7 +44,7 @@ func TestNamesOfUploads(t *testing.T) {
 	})
 }
 
-// TestOldNamesStay: a project that was made before there were rules takes reports still.
+// TestOldNamesStay: a project from before the rules for names still accepts reports.
 func TestOldNamesStay(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -63,7 +63,7 @@ func TestOldNamesStay(t *testing.T) {
 	})
 }
 
-// TestNamesOfScanners: the scanner protocol goes by the same rules.
+// TestNamesOfScanners: the scanner protocol has the same rules.
 func TestNamesOfScanners(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

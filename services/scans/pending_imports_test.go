@@ -19,18 +19,18 @@ import (
 	"github.com/palisade/palisade/services/scans"
 )
 
-// importLock is the advisory lock that an import of the ref held waits for when it has written all but the end of its
-// scan.
+// importLock is the advisory lock that an import of the ref held waits for when it has written everything except the
+// end of its scan.
 const importLock = 4711
 
-// holdImports makes imports of the ref held wait, as long as the connection that it returns has importLock.
+// holdImports makes imports of the ref held wait, as long as the returned connection has importLock.
 func holdImports(t *testing.T, database string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), database)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // lets go of the lock: before the server is stopped
+	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // releases the lock before the server is stopped
 	if _, err := conn.Exec(t.Context(), fmt.Sprintf(`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		PERFORM pg_advisory_xact_lock_shared(%d); RETURN NEW; END $$;
 		CREATE TRIGGER hold BEFORE UPDATE ON scans FOR EACH ROW WHEN (NEW.ref = 'refs/heads/held') EXECUTE FUNCTION hold()`, importLock)); err != nil {
@@ -47,7 +47,7 @@ func takeImportLock(t *testing.T, conn *pgx.Conn, take bool) {
 	}
 }
 
-// until waits for a query to give a number.
+// until waits until a query returns a number.
 func until(t *testing.T, conn *pgx.Conn, query string, want int) {
 	t.Helper()
 	for got, deadline := -1, time.Now().Add(time.Minute); got != want; time.Sleep(10 * time.Millisecond) {
@@ -68,7 +68,7 @@ const (
 
 var rulesShown = regexp.MustCompile(`"rule_name":"([^"]+)"`)
 
-// shownRules are the rules of a list of findings, in its order, each with the number of findings in a row.
+// shownRules are the rules of a list of findings in its order, each with its number of consecutive findings.
 func shownRules(body string) string {
 	var list []string
 	last, n := "", 0
@@ -90,8 +90,8 @@ func severalResults(rule string, n int) []result {
 	return list
 }
 
-// TestListsBesideALargeImport: lists are read around the findings of an import that is not committed, show what others
-// store meanwhile, and all of the import as soon as it is there.
+// TestListsBesideALargeImport: lists skip the findings of an uncommitted import. They show what others store meanwhile,
+// and all of the import once it is committed.
 func TestListsBesideALargeImport(t *testing.T) {
 	t.Parallel()
 	database := storetest.Postgres(t)
@@ -129,7 +129,7 @@ func TestListsBesideALargeImport(t *testing.T) {
 		t.Errorf("the list was read in %d parts around the import, want 2", parts)
 	}
 	s.Upload(t, "acme/young", "main", sarifOf(t, run{Tool: "gosec", Results: severalResults("young", 110)}))
-	want("?status=open&page=1", "10 young 60 new 30 old") // a jump
+	want("?status=open&page=1", "10 young 60 new 30 old") // not the next page
 	want("", "100 young")
 	want("?page=1", "10 young 60 new 30 old")
 	want("?page=2", "100 old")
@@ -144,7 +144,7 @@ func TestListsBesideALargeImport(t *testing.T) {
 	want("?page_size=3000", fmt.Sprintf("110 young %d large 60 new 150 old", large))
 }
 
-// TestGivenUpImportIsForgotten: an import that its caller gives up leaves neither findings nor its announcement.
+// TestGivenUpImportIsForgotten: an import that its caller cancels leaves neither findings nor its announcement.
 func TestGivenUpImportIsForgotten(t *testing.T) {
 	t.Parallel()
 	database := storetest.Postgres(t)
@@ -172,13 +172,13 @@ func TestGivenUpImportIsForgotten(t *testing.T) {
 	if got := shownRules(s.Get(t, allFindings)); got != "1 old" {
 		t.Errorf("during the import: %s", got)
 	}
-	// That of an import whose node has died is found, that of one which is at work is not.
+	// The announcement of an import on a dead node is deleted, the announcement of a running import is not.
 	if _, err := conn.Exec(t.Context(), "INSERT INTO pending_imports (deployment_id, relevant_since) SELECT deployment_id, relevant_since - 1 FROM pending_imports"); err != nil {
 		t.Fatal(err)
 	}
 	until(t, conn, announced, 2)
 	for range 2 {
-		if err := scans.ForgetImports(t.Context(), s.Store, time.Now()); err != nil {
+		if err := scans.DeletePendingImports(t.Context(), s.Store, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		until(t, conn, announced, 1)

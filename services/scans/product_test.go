@@ -25,8 +25,8 @@ func wantProductStates(t *testing.T, s *apitest.Server, what string, want ...str
 	}
 }
 
-// TestReportReplacesItsProductOnly: a report of one product says nothing about findings of another one, although both
-// are of the same tool, category and ref.
+// TestReportReplacesItsProductOnly: a report of one product does not close findings of another, although both have the
+// same tool, category and ref.
 func TestReportReplacesItsProductOnly(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -44,7 +44,7 @@ func TestReportReplacesItsProductOnly(t *testing.T) {
 	})
 }
 
-// TestSameResultOfTwoProducts: it is two findings, and neither report takes that of the other one over.
+// TestSameResultOfTwoProducts: equal results of two products are two findings, and neither report changes the other's.
 func TestSameResultOfTwoProducts(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -85,8 +85,8 @@ func TestFileMissingOfOneProduct(t *testing.T) {
 	})
 }
 
-// TestToolOfSeveralProducts: a report that nobody gave a product, of a tool whose rules say what they look for,
-// replaces all that the tool found.
+// TestToolOfSeveralProducts: a report without a product, of a tool whose rules declare theirs, replaces all findings of
+// the tool.
 func TestToolOfSeveralProducts(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -13,8 +13,8 @@ import (
 	"github.com/palisade/palisade/services/projects/projectname"
 )
 
-// openProject finds or creates a project by its name, notes that a ref of it was scanned, and holds it until the end of
-// the transaction: scans of one project take turns.
+// openProject finds or creates a project by name, records that one of its refs was scanned, and locks it until the end
+// of the transaction. So scans of one project are stored one after the other.
 func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, name, ref string) (*ent.Project, error) {
 	now := store.Now()
 	p, err := lockProject(ctx, st, tx, project.Name(name))
@@ -42,8 +42,7 @@ func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID 
 	return update.Save(ctx)
 }
 
-// newName is what a project is called that is not there under a name as it was sent: its normal form, if that may be a
-// name.
+// newName is the name of a project that does not exist under the name in the request: the normal form, if it is valid.
 func newName(name string) (string, error) {
 	normal := projectname.Normal(name)
 	if rule := projectname.Check(normal); rule != "" {
@@ -52,7 +51,7 @@ func newName(name string) (string, error) {
 	return normal, nil
 }
 
-// checkRef refuses a full ref that git would refuse. given is how the field has it.
+// checkRef rejects a full ref that Git would reject. given is the value of the field.
 func checkRef(field, given, full string) error {
 	if rule := gitref.Check(full); rule != "" {
 		return apierr.InvalidArgument(field, "a ref %s; got %s %s", rule, field, apierr.Quote(given))
@@ -60,13 +59,13 @@ func checkRef(field, given, full string) error {
 	return nil
 }
 
-// holdProject reads a project and holds it until the end of the transaction. A project that is not there is ent's
-// not-found error.
-func holdProject(ctx context.Context, st *store.Store, tx *ent.Tx, id int64) (*ent.Project, error) {
+// lockProjectByID reads a project and locks it until the end of the transaction. It returns ent's not-found error if
+// there is none.
+func lockProjectByID(ctx context.Context, st *store.Store, tx *ent.Tx, id int64) (*ent.Project, error) {
 	return lockProject(ctx, st, tx, project.ID(id))
 }
 
-// lockProject locks the row. SQLite has one writer anyway.
+// lockProject locks the row on PostgreSQL. SQLite has only one writer.
 func lockProject(ctx context.Context, st *store.Store, tx *ent.Tx, which predicate.Project) (*ent.Project, error) {
 	query := tx.Project.Query().Where(which)
 	if st.Postgres() {
@@ -75,8 +74,8 @@ func lockProject(ctx context.Context, st *store.Store, tx *ent.Tx, which predica
 	return query.Only(ctx)
 }
 
-// betterDefault guesses the default branch of a project that no source-code host describes: the first branch that was
-// scanned, or main or master as soon as one is.
+// betterDefault guesses the default branch of a project that no source-code host describes: the first scanned branch,
+// or main or master once it is scanned.
 func betterDefault(known, scanned string) bool {
 	usual := func(ref string) bool { return ref == "refs/heads/main" || ref == "refs/heads/master" }
 	return known == "" || usual(scanned) && !usual(known)

@@ -23,17 +23,17 @@ import (
 	"github.com/palisade/palisade/services/scans/ingest"
 )
 
-// UploadOptions set up report uploads.
+// UploadOptions configures report uploads.
 type UploadOptions struct {
 	// Spool holds reports while they are read.
 	Spool *spool.Spool
-	// MaxBytes is the size of a report after decompression.
+	// MaxBytes limits the size of a report after decompression.
 	MaxBytes int64
-	// RedactionKey tells redacted secrets apart without keeping them.
+	// RedactionKey is the key of the hashes that replace secrets, so that different secrets stay distinguishable.
 	RedactionKey []byte
 	// Ingested counts results by product and outcome (created, updated, …), for metrics.
 	Ingested func(product, outcome string, n int)
-	// Calls go before the reading and storing of results.
+	// Calls has the in-flight requests, which take precedence over reading and storing results.
 	Calls *traffic.Calls
 }
 
@@ -45,12 +45,12 @@ type ReportUploads struct {
 	options UploadOptions
 }
 
-// NewReportUploads takes reports into the store, and enqueues what large ones cause (see Background).
+// NewReportUploads stores reports in st, and enqueues the jobs that large ones need (see Background).
 func NewReportUploads(st *store.Store, queue *jobs.Jobs, o UploadOptions) *ReportUploads {
 	return &ReportUploads{store: st, jobs: queue, options: o}
 }
 
-// UploadReport reads the whole report, twice, before it changes anything, and then stores it in one transaction.
+// UploadReport reads the whole report twice before it changes anything, and then stores it in one transaction.
 func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.UploadReportRequest, scansv1.UploadReportResponse]) error {
 	ctx := stream.Context()
 	first, err := stream.Recv()
@@ -76,16 +76,16 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 	if err != nil {
 		return err
 	}
-	polite := &politeReader{ctx, s.options.Calls.Beside(), spooled}
+	yielding := &yieldingReader{ctx, s.options.Calls.Beside(), spooled}
 	src := struct {
 		io.Reader
 		io.Seeker
-	}{polite, spooled}
+	}{yielding, spooled}
 	opened, err := form.open(ctx, src, target, s.options)
 	if err != nil {
 		return err
 	}
-	polite.work = new(traffic.Work) // who reads the results gives way between them
+	yielding.work = new(traffic.Work) // reading the results yields the processor between them
 	response, err := s.ingest(ctx, target, opened)
 	if err != nil {
 		return opened.refusal(err)
@@ -93,14 +93,14 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 	return stream.SendAndClose(response)
 }
 
-// upload is one report on its way in.
+// upload is one report that is being imported.
 type upload struct {
 	target  *scansv1.UploadReportTarget
 	report  report
 	results *ingest.Reading
 	scan    *ent.Scan
 	result  *ingest.Summary
-	runs    []reportRun // once it is stored
+	runs    []reportRun // after it is stored
 	project string      // its name, as it is stored
 }
 
@@ -124,7 +124,7 @@ func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReport
 		if u.result.Changed() < statisticsThreshold {
 			return nil
 		}
-		// Last: another import that asks for the same waits until this one is committed.
+		// Last, because another import that enqueues the same job waits until this one commits.
 		return s.jobs.Enqueue(ctx, refreshStatistics{}, nil)
 	})
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReport
 	return u.response(), nil
 }
 
-// storeUpload does all of it in one transaction: nothing of a report is visible before all of it is.
+// storeUpload does everything in one transaction, so that a report becomes visible as a whole.
 func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) error {
 	deploymentID, _ := tenant.FromContext(ctx)
 	ref := gitref.Full(u.target.GetRef())
@@ -175,7 +175,7 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 	return outbox.ScanFinished(ctx, tx, s.jobs, u.scan.ID)
 }
 
-// closeScan writes what the scan brought.
+// closeScan writes the counts and statistics of the scan.
 func (u *upload) closeScan(ctx context.Context) error {
 	products, stats := u.result.ProductBits(), map[string]any{}
 	for _, run := range u.runs {
@@ -193,13 +193,13 @@ func (u *upload) closeScan(ctx context.Context) error {
 		SetStats(stats).SetCompletedAt(max(store.Now(), u.scan.StartedAt+1)).Exec(ctx)
 }
 
-// total is a number of the statistics; 0 before there is one.
+// total is a number of the statistics; 0 if it is absent.
 func total(n any) int {
 	sum, _ := n.(int)
 	return sum
 }
 
-// response tells what became of every result.
+// response reports the outcome of every result.
 func (u *upload) response() *scansv1.UploadReportResponse {
 	out := &scansv1.UploadReportResponse{
 		ScanId:    u.scan.ID,

@@ -22,7 +22,7 @@ import (
 
 const reports = "/api/v1/deployments/acme/reports"
 
-// TestRealReports: every result of the real files is accounted for, and the same files again change nothing.
+// TestRealReports: every result of the real files is accounted for, and uploading them again changes nothing.
 func TestRealReports(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -44,7 +44,7 @@ func TestRealReports(t *testing.T) {
 	})
 }
 
-// TestUploadOverGRPC: the client stream and the HTTP body are the same thing.
+// TestUploadOverGRPC: the client stream and the HTTP body are equivalent.
 func TestUploadOverGRPC(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -210,8 +210,8 @@ func TestSkippedResultsAreListed(t *testing.T) {
 	}
 }
 
-// TestReportThatNamesARuleForEachResult: what is known of rules stays in memory, so a report that takes them for
-// numbers of results is refused, also where it names parts of one that it declares (SARIF 3.27.5).
+// TestReportThatNamesARuleForEachResult: rules stay in memory, so a report that has a rule per result is rejected. This
+// includes results that name parts of a declared rule (SARIF 3.27.5).
 func TestReportThatNamesARuleForEachResult(t *testing.T) {
 	t.Parallel()
 	s := apitest.Start(t, nil)

@@ -9,8 +9,8 @@ import (
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
-// coverages puts together what the runs of each analysis say about rules and files. One run that does not say it leaves
-// it open for all.
+// Coverages combines what the runs of each analysis declare about rules and files. If one run does not declare it, it
+// is unknown for the analysis.
 func (s *sarifSource) Coverages() (map[ingest.Analysis]*ingest.Coverage, error) {
 	all := map[ingest.Analysis]*ingest.Coverage{}
 	for key, runs := range s.groups() {
@@ -19,7 +19,7 @@ func (s *sarifSource) Coverages() (map[ingest.Analysis]*ingest.Coverage, error) 
 			addRun(c, run, &s.seen[run.Index])
 			c.Products = append(c.Products, run.Products...)
 		}
-		c.Failure = whyNotComplete(runs)
+		c.Failure = incompleteReason(runs)
 		if !c.RulesKnown {
 			c.Rules = nil
 		}
@@ -36,7 +36,7 @@ func addRun(c *ingest.Coverage, run *sarif.Run, seen *seenInRun) {
 	c.RulesKnown = c.RulesKnown && known
 	c.Rules = append(c.Rules, rules...)
 	artifacts, complete := run.Artifacts()
-	files, known := lookedAt(artifacts, complete, seen)
+	files, known := scannedFiles(artifacts, complete, seen)
 	c.FilesKnown = c.FilesKnown && known
 	c.Files = append(c.Files, files...)
 	for _, artifact := range artifacts {
@@ -49,8 +49,8 @@ func addRun(c *ingest.Coverage, run *sarif.Run, seen *seenInRun) {
 	c.FailedRules = append(c.FailedRules, failedRules...)
 }
 
-// ranRules are the rules that ran, if the run has a catalogue: a rule without a result shows that it lists not only
-// those that found something.
+// ranRules returns the rules that ran, if the run has a complete catalogue. A rule without results shows that the
+// catalogue does not only list rules with results.
 func ranRules(run *sarif.Run, seen *seenInRun) (rules []string, known bool) {
 	if seen.unnamedRules || !run.RulesComplete() {
 		return nil, false
@@ -62,9 +62,9 @@ func ranRules(run *sarif.Run, seen *seenInRun) (rules []string, known bool) {
 	return rules, known
 }
 
-// lookedAt are the files that the tool looked at, if the run says so: by their role, or because it lists files without
-// a result, too. Files with results are among them in any case.
-func lookedAt(artifacts []sarif.Artifact, complete bool, seen *seenInRun) (files []string, known bool) {
+// scannedFiles returns the files that the tool scanned, if the run declares them: by their role, or by listing files
+// without results, too. Files with results are always included.
+func scannedFiles(artifacts []sarif.Artifact, complete bool, seen *seenInRun) (files []string, known bool) {
 	var targets, plain []string
 	for _, artifact := range artifacts {
 		switch {

@@ -17,10 +17,10 @@ import (
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
-// unknownConfidence is the confidence of a rule that says nothing: the API has no word for "unknown".
+// unknownConfidence is the confidence of a rule that does not declare one. The API has no value for "unknown".
 const unknownConfidence = vocabulary.ConfidenceMedium
 
-// sarifFormat is SARIF, which takes whatever is said to be a report.
+// sarifFormat is SARIF. It is the fallback for all reports.
 var sarifFormat = format{recognises: func([]byte) bool { return true }, open: openSARIF}
 
 func openSARIF(ctx context.Context, file io.ReadSeeker, target *scansv1.UploadReportTarget, o UploadOptions) (report, error) {
@@ -33,7 +33,7 @@ func openSARIF(ctx context.Context, file io.ReadSeeker, target *scansv1.UploadRe
 	return newSARIFSource(opened, target.GetCategory()), nil
 }
 
-// sarifSource are the results of a SARIF report.
+// sarifSource provides the results of a SARIF report.
 type sarifSource struct {
 	report   *sarif.Report
 	category string // of the upload; empty: the report's own
@@ -41,18 +41,19 @@ type sarifSource struct {
 	rules map[sarifRule]*ingest.Rule
 	seen  []seenInRun  // by run
 	skips []sarif.Skip // at most maxSkippedShown
-	// skippedOf counts them by run.
+	// skippedOf counts skipped results by run.
 	skippedOf []int
 }
 
 type sarifRule struct{ tool, id string }
 
-// seenInRun is what the results of a run show of its coverage.
+// seenInRun collects what the results of a run show about its coverage.
 type seenInRun struct {
 	rules, files map[string]bool
-	// unnamed: there are results whose rule, or file, is not known, so that it cannot be said which ones have none.
+	// unnamedRules and unnamedFiles say that some results have an unknown rule or file. Then it is unknown which rules
+	// or files have no results.
 	unnamedRules, unnamedFiles bool
-	// listsFiles: the run has a table of files; without one nobody asks which of them have results.
+	// listsFiles says that the run has a table of files. Otherwise files are not collected.
 	listsFiles bool
 }
 
@@ -60,7 +61,7 @@ func newSARIFSource(report *sarif.Report, category string) *sarifSource {
 	return &sarifSource{report: report, category: category, rules: map[sarifRule]*ingest.Rule{}}
 }
 
-// each passes the results of all runs in file order, and notes what is skipped, and what has results.
+// Each yields the results of all runs in file order. It records skipped results, and the rules and files with results.
 func (s *sarifSource) Each(ctx context.Context, yield func(*ingest.Result) error) error {
 	s.seen, s.skips, s.skippedOf = make([]seenInRun, len(s.report.Runs)), nil, make([]int, len(s.report.Runs))
 	for n, run := range s.report.Runs {
@@ -69,7 +70,7 @@ func (s *sarifSource) Each(ctx context.Context, yield func(*ingest.Result) error
 	}
 	return s.report.Results(ctx, func(r *sarif.Result) error {
 		s.seen[r.Run].note(r)
-		return yield(s.incoming(r))
+		return yield(s.toResult(r))
 	}, func(skipped sarif.Skip) error {
 		s.skip(skipped)
 		s.seen[skipped.Run].skip(skipped)
@@ -112,9 +113,9 @@ func (s *sarifSource) groupOf(run *sarif.Run) ingest.Analysis {
 	return ingest.Analysis{Tool: run.Tool.Slug, Category: run.AutomationCategory}
 }
 
-// incoming turns a result into its neutral form.
-func (s *sarifSource) incoming(r *sarif.Result) *ingest.Result {
-	made := &struct { // one piece of memory instead of three
+// toResult converts a result to the neutral form.
+func (s *sarifSource) toResult(r *sarif.Result) *ingest.Result {
+	made := &struct { // one allocation instead of three
 		result   ingest.Result
 		content  storev1.FindingContent
 		location findingsv1.FindingLocation
@@ -137,7 +138,7 @@ func (s *sarifSource) incoming(r *sarif.Result) *ingest.Result {
 	return i
 }
 
-// rule is made once for all results of a rule.
+// rule returns the rule of a result. All results of a rule share it.
 func (s *sarifSource) rule(tool string, r *sarif.Result) *ingest.Rule {
 	key := sarifRule{tool, r.RuleID}
 	known := s.rules[key]
@@ -176,8 +177,8 @@ func addPackage(i *ingest.Result, r *sarif.Result) {
 	i.Advisory = strings.ToUpper(i.Content.GetVulnerabilityIdentifier())
 }
 
-// formerNames are the former names that the report's rules declare. A name that two rules had, or that a rule still
-// has, says nothing.
+// formerNames returns the former names that the report's rules declare. It omits names that two rules had, and names
+// that a rule still has.
 func (s *sarifSource) formerNames() map[string]map[string]string {
 	byTool := map[string]map[string]string{}
 	for _, run := range s.report.Runs {
@@ -207,7 +208,7 @@ func (s *sarifSource) formerNames() map[string]map[string]string {
 	return byTool
 }
 
-// groups are the runs of each analysis.
+// groups returns the runs of each analysis.
 func (s *sarifSource) groups() map[ingest.Analysis][]*sarif.Run {
 	groups := map[ingest.Analysis][]*sarif.Run{}
 	for _, run := range s.report.Runs {
@@ -218,8 +219,9 @@ func (s *sarifSource) groups() map[ingest.Analysis][]*sarif.Run {
 	return groups
 }
 
-// whyNotComplete says why what is missing from the runs need not be gone from the code; "" when it must be.
-func whyNotComplete(runs []*sarif.Run) string {
+// incompleteReason returns the reason why results that are missing from the runs may still be in the code; empty if
+// they are fixed.
+func incompleteReason(runs []*sarif.Run) string {
 	for _, run := range runs {
 		if run.Rejected != "" {
 			return fmt.Sprintf("run %d was rejected", run.Index)
@@ -231,10 +233,10 @@ func whyNotComplete(runs []*sarif.Run) string {
 	return ""
 }
 
-// warningsOf adds what this service has to say about a run to what the reader found.
+// warningsOf adds the warnings of this service to the warnings of the parser.
 func (s *sarifSource) warningsOf(run *sarif.Run) []string {
-	blocker := whyNotComplete(s.groups()[s.groupOf(run)])
-	if blocker == "" || run.Rejected != "" || !run.Succeeded { // the reader has said so already
+	blocker := incompleteReason(s.groups()[s.groupOf(run)])
+	if blocker == "" || run.Rejected != "" || !run.Succeeded { // the parser has warned already
 		return nil
 	}
 	return []string{"no finding was closed as fixed: " + blocker}

@@ -17,18 +17,18 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// scannerTool is the tool of the findings that scanners in CI report. It is that of SARIF files of the same scanner, so
-// that decisions survive a change from one way to the other.
+// scannerTool is the tool of findings that scanners in CI report. SARIF reports of the same scanner have the same tool,
+// so that decisions survive a change between the two.
 const scannerTool = "semgrep"
 
-// The states of results (column scans.results_state); none have come while it is empty.
+// The states of results (column scans.results_state). It is empty before results arrive.
 const (
 	resultsReceived = "received"
 	resultsStored   = "stored"
 	resultsFailed   = "failed"
 )
 
-// maxDryRuns is how many dry runs this node remembers, so that they can ask for their configuration.
+// maxDryRuns bounds how many dry runs this node keeps, so that they can fetch their configuration.
 const maxDryRuns = 1000
 
 // ScannerProtocol is the service group "scanner protocol".
@@ -38,8 +38,8 @@ type ScannerProtocol struct {
 	jobs    *jobs.Jobs
 	options UploadOptions
 	baseURL string
-	// dryRuns are never stored. On several nodes a dry run by the second form of the protocol has to reach the same node
-	// twice.
+	// dryRuns are never stored. On several nodes, a dry run by the second form of the protocol has to reach the same
+	// node twice.
 	dryRuns *lru.Cache[requestKey, wanted]
 }
 
@@ -49,8 +49,8 @@ type requestKey struct {
 	uniqueID     string
 }
 
-// NewScannerProtocol serves scanners from the store. What they send is worked on by ScannerBackground. People reach the
-// server at baseURL.
+// NewScannerProtocol serves scanners from the store. ScannerBackground processes what they send. baseURL is the address
+// of the server for people.
 func NewScannerProtocol(st *store.Store, queue *jobs.Jobs, o UploadOptions, baseURL string) (*ScannerProtocol, error) {
 	dryRuns, err := lru.New[requestKey, wanted](maxDryRuns)
 	if err != nil {
@@ -59,15 +59,15 @@ func NewScannerProtocol(st *store.Store, queue *jobs.Jobs, o UploadOptions, base
 	return &ScannerProtocol{store: st, jobs: queue, options: o, baseURL: baseURL, dryRuns: dryRuns}, nil
 }
 
-// wanted is what a scan is to look at.
+// wanted is what a scan should run.
 type wanted struct {
-	products   []string // enabled ones
+	products   []string // enabled products
 	partial    []string // rules; empty: all
 	cliVersion string
-	project    string // empty: only the configuration is wanted
+	project    string // empty: only the configuration is requested
 }
 
-// settings are the deployment's switches that scans depend on.
+// settings are the settings of the deployment that scans depend on.
 type settings struct {
 	row      *ent.Deployment
 	products *deploymentsv1.DeploymentProductConfig
@@ -83,7 +83,7 @@ func (s *ScannerProtocol) settings(ctx context.Context) (settings, error) {
 	return settings{row, products}, err
 }
 
-// enabled are the products of the deployment that are asked for; all that it has when none is asked for.
+// enabled returns the requested products that the deployment has enabled; all enabled products if none are requested.
 func (s settings) enabled(requested []string) []string {
 	products := []string{}
 	for _, p := range []struct {
@@ -97,7 +97,7 @@ func (s settings) enabled(requested []string) []string {
 	return products
 }
 
-// info tells a scanner of its scan; id is 0 for one that is not stored.
+// info describes a scan to its scanner. id is 0 for a scan that is not stored.
 func (s settings) info(id int64, products []string) *scansv1.ScanInfo {
 	info := &scansv1.ScanInfo{EnabledProducts: products, DeploymentId: s.row.ID, DeploymentName: s.row.Name}
 	if id != 0 {
@@ -106,8 +106,8 @@ func (s settings) info(id int64, products []string) *scansv1.ScanInfo {
 	return info
 }
 
-// engineParams say how to run. Analysis across files is never asked for: it takes an engine that this server does not
-// have.
+// engineParams returns the parameters of the engine. Cross-file analysis is never requested: it needs an engine that
+// this server does not have.
 func (s settings) engineParams(products []string) *scansv1.EngineParams {
 	return &scansv1.EngineParams{
 		Autofix:         s.products.GetSast().GetHumanAutofixEnabled(),

@@ -19,11 +19,11 @@ import (
 // monitored is the policy of rules that never make a scan fail.
 const monitored = "rule-board-audit"
 
-// blockPart is how many findings are looked at a time.
+// blockPart is the number of findings that are read at a time.
 const blockPart = 5000
 
-// blocking asks the remediation policies about the open findings of a scan, known by the keys of what it reported
-// (reportedKey). Findings of rules that are only monitored do not count.
+// blocking evaluates the remediation policies for the open findings of a scan. reported has the keys of the reported
+// findings (reportedKey). Findings of monitored rules do not count.
 func blocking(ctx context.Context, tx *ent.Tx, of *ent.Project, row *ent.Scan, policies []remediation.Policy, reported map[uint64]struct{}) (remediation.Decision, error) {
 	if len(policies) == 0 || len(reported) == 0 {
 		return remediation.Decision{}, nil
@@ -62,7 +62,7 @@ func blocking(ctx context.Context, tx *ent.Tx, of *ent.Project, row *ent.Scan, p
 	}
 }
 
-// factsOf is what policies compare of a finding; not ok for one that the scan did not report.
+// factsOf returns what policies compare. ok is false for a finding that the scan did not report.
 func factsOf(f *ent.Finding, of *ent.Rule, reported map[uint64]struct{}) (facts remediation.Facts, ok bool, err error) {
 	content, err := blob.Decode(f.Content)
 	if err != nil {

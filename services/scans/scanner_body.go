@@ -26,7 +26,7 @@ type scannerMessage interface {
 	GetChunk() []byte
 }
 
-// scannerBody is the JSON document of a scanner as one stream, decompressed.
+// scannerBody is the JSON document of a scanner as one decompressed stream.
 type scannerBody struct {
 	receive func() (scannerMessage, error)
 	first   scannerMessage
@@ -62,7 +62,7 @@ func (b *scannerBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// plain is the document without compression.
+// plain is the decompressed document.
 func (b *scannerBody) plain() (io.Reader, error) {
 	src := bufio.NewReaderSize(b, 64<<10)
 	head, err := src.Peek(2)
@@ -82,7 +82,7 @@ func (b *scannerBody) plain() (io.Reader, error) {
 	return unzipped, nil
 }
 
-// scannerError tells errors of the body from those of the server.
+// scannerError converts errors in the body to API errors. It returns errors of the server unchanged.
 func scannerError(err error) error {
 	var syntax *scanner.SyntaxError
 	var limit *scanner.LimitError
@@ -97,7 +97,7 @@ func scannerError(err error) error {
 	return err
 }
 
-// openedScan finds a scan that a scanner opened, by the id in its requests.
+// openedScan finds the scan with the id that the scanner got when it opened the scan.
 func (s *ScannerProtocol) openedScan(ctx context.Context, id string) (*ent.Scan, error) {
 	unknown := apierr.NotFound("scan %s not found", apierr.Quote(id))
 	number, err := strconv.ParseInt(id, 10, 64)
@@ -111,34 +111,34 @@ func (s *ScannerProtocol) openedScan(ctx context.Context, id string) (*ent.Scan,
 	if err != nil {
 		return nil, err
 	}
-	if ok, err := takesScan(ctx, s.store.Reader, row); err != nil || !ok {
+	if ok, err := mayUploadScan(ctx, s.store.Reader, row); err != nil || !ok {
 		return nil, cmp.Or(err, unknown)
 	}
 	return row, nil
 }
 
-// holdScan reads a scan, and keeps others from changing it until the end of the transaction.
-func holdScan(ctx context.Context, tx *ent.Tx, postgres bool, id int64) (*ent.Scan, error) {
+// lockScan reads a scan and locks it until the end of the transaction.
+func lockScan(ctx context.Context, tx *ent.Tx, postgres bool, id int64) (*ent.Scan, error) {
 	query := tx.Scan.Query().Where(scan.ID(id))
 	if postgres {
 		query.ForUpdate()
 	}
 	row, err := query.Only(ctx)
 	if ent.IsNotFound(err) {
-		return nil, apierr.NotFound("scan \"%d\" not found", id) // it was deleted with its project a moment ago
+		return nil, apierr.NotFound("scan \"%d\" not found", id) // deleted with its project just now
 	}
 	return row, err
 }
 
-// limits are those of what a scanner sends.
+// limits are the limits of what a scanner may send.
 func (s *ScannerProtocol) limits() scanner.Limits {
 	limits := scanner.DefaultLimits()
 	limits.MaxBytes = s.options.MaxBytes
 	return limits
 }
 
-// framesFile takes frames until they are stored. It has no name, so that it is gone when it is closed, even if the
-// server is killed.
+// framesFile holds frames until they are stored. The file has no name, so it disappears when it is closed or the server
+// is killed.
 type framesFile struct {
 	*scanner.Writer
 	file *spool.File
@@ -156,10 +156,10 @@ func newFramesFile(space spool.Space) (*framesFile, error) {
 	return &framesFile{writer, file}, nil
 }
 
-// close forgets the frames.
+// close deletes the frames.
 func (f *framesFile) close() { _ = f.file.Close() }
 
-// done ends the stream of frames and goes back to its beginning.
+// done ends the stream of frames and rewinds the file.
 func (f *framesFile) done() (io.Reader, error) {
 	if err := f.Writer.Close(); err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestScannerBudget: taking results in, and telling a scanner what became of them, costs the same statements for two as
-// for fifty.
+// TestScannerBudget: receiving results and reporting their outcome takes the same number of statements for two results
+// as for fifty.
 func TestScannerBudget(t *testing.T) {
 	const protocol = "/palisade.scans.v1.ScannerProtocolService/"
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
@@ -31,7 +31,7 @@ func TestScannerBudget(t *testing.T) {
 			c.ok(t, http.MethodPost, completePath(id), recorded(t, "complete", with(task, "task_id")))
 			return upload, len(seen.Take(protocol + "CompleteScan"))
 		}
-		spent(1) // makes the project
+		spent(1) // creates the project
 		upload, complete := spent(2)
 		if upload == 0 || complete == 0 {
 			t.Fatalf("nothing was recorded: %d and %d statements", upload, complete)

@@ -18,14 +18,14 @@ import (
 	"github.com/palisade/palisade/services/scans/scanner"
 )
 
-// scannerStats is the key of scans.stats under which the scanner's own numbers are.
+// scannerStats is the key of the scanner's own statistics in scans.stats.
 const scannerStats = "scanner"
 
-// noResults is what is kept of a scan that ended well and sent nothing.
+// noResults is the error of a scan that succeeded without sending results.
 const noResults = "the scanner ended the scan without sending results"
 
-// CompleteScan answers whether results are stored, and if so what they mean for the build. The first call is
-// remembered; each of those after it is one read.
+// CompleteScan answers whether the results are stored, and if so whether the build should fail. The first call is
+// stored; later calls only read one row.
 func (s *ScannerProtocol) CompleteScan(stream grpc.ClientStreamingServer[scansv1.CompleteScanRequest, scansv1.CompleteScanResponse]) error {
 	ctx := stream.Context()
 	body, err := newScannerBody(func() (scannerMessage, error) { return stream.Recv() })
@@ -52,7 +52,7 @@ func (s *ScannerProtocol) CompleteScan(stream grpc.ClientStreamingServer[scansv1
 	return stream.SendAndClose(response)
 }
 
-// completion is the end of a scan as its scanner tells it. frames is nil where it came without dependencies.
+// completion is the end of a scan, as its scanner reports it. frames is nil if it has no dependencies.
 type completion struct {
 	scanner.Completion
 	frames *framesFile
@@ -82,7 +82,7 @@ func (s *ScannerProtocol) readCompletion(ctx context.Context, src io.Reader) (*c
 	return end, nil
 }
 
-// complete remembers the end, if it is news, and answers.
+// complete stores the completion if it is new, and answers.
 func (s *ScannerProtocol) complete(ctx context.Context, row *ent.Scan, end *completion) (*scansv1.CompleteScanResponse, error) {
 	kept, err := scannerOf(row)
 	if err != nil {
@@ -91,8 +91,8 @@ func (s *ScannerProtocol) complete(ctx context.Context, row *ent.Scan, end *comp
 	givenUp := end.Final && row.ResultsState == ""
 	if !kept.GetComplete() || givenUp && !ended(row) {
 		id := row.ID
-		if row, kept, err = s.remember(ctx, id, end, false); errors.Is(err, errProjectNotHeld) {
-			row, kept, err = s.remember(ctx, id, end, true)
+		if row, kept, err = s.storeCompletion(ctx, id, end, false); errors.Is(err, errProjectNotLocked) {
+			row, kept, err = s.storeCompletion(ctx, id, end, true)
 		}
 		if err != nil {
 			return nil, err
@@ -111,22 +111,22 @@ func (s *ScannerProtocol) complete(ctx context.Context, row *ent.Scan, end *comp
 	return response, nil
 }
 
-// errProjectNotHeld says that the project is to be held before the scan, as the job does it.
-var errProjectNotHeld = errors.New("the project is not held")
+// errProjectNotLocked says that the project has to be locked before the scan. The job uses the same order.
+var errProjectNotLocked = errors.New("the project is not locked")
 
-// remember stores what the scanner says at its end.
-func (s *ScannerProtocol) remember(ctx context.Context, id int64, end *completion, holdsProject bool) (row *ent.Scan, kept *storev1.ScannerScan, err error) {
+// storeCompletion stores what the scanner reports at the end.
+func (s *ScannerProtocol) storeCompletion(ctx context.Context, id int64, end *completion, locksProject bool) (row *ent.Scan, kept *storev1.ScannerScan, err error) {
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		if holdsProject {
+		if locksProject {
 			before, err := tx.Scan.Query().Where(scan.ID(id)).Only(ctx)
 			if err != nil {
 				return err
 			}
-			if _, err := holdProject(ctx, s.store, tx, before.ProjectID); err != nil {
+			if _, err := lockProjectByID(ctx, s.store, tx, before.ProjectID); err != nil {
 				return err
 			}
 		}
-		if row, err = holdScan(ctx, tx, s.store.Postgres(), id); err != nil {
+		if row, err = lockScan(ctx, tx, s.store.Postgres(), id); err != nil {
 			return err
 		}
 		if kept, err = scannerOf(row); err != nil {
@@ -134,8 +134,8 @@ func (s *ScannerProtocol) remember(ctx context.Context, id int64, end *completio
 		}
 		before := &scansv1.CompleteScanResponse{TaskId: kept.GetTaskId()}
 		if !kept.GetComplete() {
-			if end.frames != nil && row.ResultsState == resultsStored && !holdsProject {
-				return errProjectNotHeld
+			if end.frames != nil && row.ResultsState == resultsStored && !locksProject {
+				return errProjectNotLocked
 			}
 			if err := s.keepDependencies(ctx, tx, row, end); err != nil {
 				return err
@@ -162,8 +162,9 @@ func (s *ScannerProtocol) remember(ctx context.Context, id int64, end *completio
 	return row, kept, err
 }
 
-// keepDependencies takes what came with the end of the scan: it joins the results that wait, or, where those are
-// stored, is stored at once. Where no results will be stored any more, nobody would ever read it.
+// keepDependencies stores the dependencies that came with the completion. If results are waiting, the dependencies are
+// added to them; if the results are stored, the dependencies are stored at once. If no results will be stored, they are
+// dropped, because nothing would read them.
 func (s *ScannerProtocol) keepDependencies(ctx context.Context, tx *ent.Tx, row *ent.Scan, end *completion) error {
 	if end.frames == nil {
 		return nil
@@ -181,14 +182,14 @@ func (s *ScannerProtocol) keepDependencies(ctx context.Context, tx *ent.Tx, row 
 	return nil
 }
 
-// ReportScanError marks a scan as failed. A scan whose results are there already goes on.
+// ReportScanError marks a scan as failed. If its results have arrived, they are still stored.
 func (s *ScannerProtocol) ReportScanError(ctx context.Context, r *scansv1.ReportScanErrorRequest) (*scansv1.ReportScanErrorResponse, error) {
 	found, err := s.openedScan(ctx, r.GetScanId())
 	if err != nil {
 		return nil, err
 	}
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		row, err := holdScan(ctx, tx, s.store.Postgres(), found.ID)
+		row, err := lockScan(ctx, tx, s.store.Postgres(), found.ID)
 		if err != nil {
 			return err
 		}

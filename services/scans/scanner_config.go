@@ -23,17 +23,16 @@ import (
 	"github.com/palisade/palisade/services/rules/ruleset"
 )
 
-// How a scanner should go on asking for its configuration. It always gets it at once; the numbers are for those that
-// look at them all the same.
+// How a scanner should poll for its configuration. The server answers at once; these are for scanners that read them.
 const (
 	configWaitSeconds    = 5
 	configTimeoutSeconds = 300
 )
 
-// noRules is the document of a scan without any; "rules" has to be its first key.
+// noRules is the document of a scan without rules. Its first key has to be "rules".
 const noRules = `{"rules":[]}`
 
-// GetScanConfig returns what a scan is to run, by the scanner's own id of its run.
+// GetScanConfig returns what a scan should run, by the scanner's own id of its run.
 func (s *ScannerProtocol) GetScanConfig(ctx context.Context, r *scansv1.GetScanConfigRequest) (*scansv1.GetScanConfigResponse, error) {
 	want, err := s.wantedBy(ctx, r.GetScanRequestId())
 	if err != nil {
@@ -55,12 +54,12 @@ func (s *ScannerProtocol) GetScanConfig(ctx context.Context, r *scansv1.GetScanC
 	}, nil
 }
 
-// wantedBy finds what a scan, or a dry run, asked for.
+// wantedBy finds what a scan or dry run requested.
 func (s *ScannerProtocol) wantedBy(ctx context.Context, requestID string) (wanted, error) {
 	key := s.requestKey(ctx, requestID)
 	row, err := s.store.Reader.Scan.Query().Where(scan.UniqueID(key.uniqueID)).Only(ctx)
 	if err == nil {
-		if ok, err := takesScan(ctx, s.store.Reader, row); err != nil || !ok {
+		if ok, err := mayUploadScan(ctx, s.store.Reader, row); err != nil || !ok {
 			return wanted{}, cmp.Or(err, apierr.NotFound("scan %s not found", apierr.Quote(requestID)))
 		}
 		kept, err := scannerOf(row)
@@ -80,7 +79,7 @@ func (s *ScannerProtocol) requestKey(ctx context.Context, uniqueID string) reque
 	return requestKey{deploymentID, strings.ToLower(strings.TrimSpace(uniqueID))}
 }
 
-// scannerOf reads what is kept of a scan that a scanner opened.
+// scannerOf decodes what is stored about a scan that a scanner opened.
 func scannerOf(row *ent.Scan) (*storev1.ScannerScan, error) {
 	kept := &storev1.ScannerScan{}
 	if row.Scanner == nil {
@@ -89,7 +88,7 @@ func scannerOf(row *ent.Scan) (*storev1.ScannerScan, error) {
 	return kept, proto.Unmarshal(*row.Scanner, kept)
 }
 
-// configuration is the rules and the decisions that a scan needs to know.
+// configuration returns the rules and decisions that a scan needs.
 func (s *ScannerProtocol) configuration(ctx context.Context, want wanted) (*scansv1.ScanConfiguration, error) {
 	config := &scansv1.ScanConfiguration{Rules: []byte(noRules)}
 	if len(want.products) > 0 {
@@ -109,8 +108,8 @@ func (s *ScannerProtocol) configuration(ctx context.Context, want wanted) (*scan
 	return config, err
 }
 
-// ignored are the ids of findings that people, or a rule of theirs, decided to ignore, on whatever ref: the scanner
-// does not let them fail a build. Provisional decisions of automation do not count (contract facts, section 4).
+// ignored returns the ids of findings that a person, or a rule of a person, decided to ignore on any ref. The scanner
+// does not fail a build because of them. Provisional decisions of automation do not count (contract facts, section 4).
 func (s *ScannerProtocol) ignored(ctx context.Context, projectName string) (syntactic, matchBased []string, err error) {
 	if projectName == "" {
 		return nil, nil, nil
@@ -122,10 +121,10 @@ func (s *ScannerProtocol) ignored(ctx context.Context, projectName string) (synt
 	if err != nil {
 		return nil, nil, err
 	}
-	if ok, err := takesFrom(ctx, s.store.Reader, of); err != nil || !ok {
+	if ok, err := mayUpload(ctx, s.store.Reader, of); err != nil || !ok {
 		return nil, nil, err
 	}
-	// A decision to ignore always has a reason; the index of decisions holds only rows with one.
+	// A decision to ignore always has a reason, and the index of decisions has only rows with a reason.
 	rows, err := s.store.Reader.Finding.Query().
 		Where(finding.ProjectID(of.ID), finding.TriageState(lifecycle.Ignored), finding.TriageReasonNotNil(), finding.MergedIntoIsNil()).
 		Select(finding.FieldContent).All(ctx)

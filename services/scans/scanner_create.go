@@ -21,17 +21,17 @@ import (
 	"github.com/palisade/palisade/services/scans/ingest"
 )
 
-// detachedRef stands for a checkout without a branch. It is no branch, so that such a scan neither closes findings of
-// one nor becomes the project's default.
+// detachedRef stands for a checkout without a branch. It is not a branch, so such a scan neither closes findings of a
+// branch nor determines the default branch.
 const detachedRef = "refs/detached/HEAD"
 
-// partialStat is the key of scans.stats that lists the rules a scan was limited to.
+// partialStat is the key in scans.stats for the rules that a scan was limited to.
 const partialStat = "partial_scan_rule_ids"
 
-// maxMetaText is the size of a text of the CI run in bytes: the title of a commit is its whole message.
+// maxMetaText limits a text of the CI run in bytes. The title of a commit, for example, is its whole message.
 const maxMetaText = 2048
 
-// CreateScan opens a scan and says what to run.
+// CreateScan opens a scan and returns what to run.
 func (s *ScannerProtocol) CreateScan(ctx context.Context, r *scansv1.CreateScanRequest) (*scansv1.CreateScanResponse, error) {
 	set, err := s.settings(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *ScannerProtocol) CreateScan(ctx context.Context, r *scansv1.CreateScanR
 	return &scansv1.CreateScanResponse{Info: info, Config: config, EngineParams: set.engineParams(want.products)}, nil
 }
 
-// CreateScanV2 opens a scan; GetScanConfig says what to run.
+// CreateScanV2 opens a scan. GetScanConfig returns what to run.
 func (s *ScannerProtocol) CreateScanV2(ctx context.Context, r *scansv1.CreateScanV2Request) (*scansv1.CreateScanV2Response, error) {
 	set, err := s.settings(ctx)
 	if err != nil {
@@ -64,14 +64,14 @@ func (s *ScannerProtocol) CreateScanV2(ctx context.Context, r *scansv1.CreateSca
 	return &scansv1.CreateScanV2Response{Info: info}, nil
 }
 
-// scanRequest is what both forms of the protocol ask for.
+// scanRequest is the common part of both forms of the protocol.
 type scanRequest interface {
 	GetProjectMetadata() *scansv1.ScanProjectMetadata
 	GetScanMetadata() *scansv1.ScanMetadata
 	GetProjectConfig() *scansv1.ScanProjectConfig
 }
 
-// open stores a scan unless it is there already, or is not to be stored.
+// open stores a scan, unless it is stored already or is a dry run.
 func (s *ScannerProtocol) open(ctx context.Context, set settings, r scanRequest) (*scansv1.ScanInfo, wanted, error) {
 	about := r.GetScanMetadata()
 	if err := checkRef("branch", r.GetProjectMetadata().GetBranch(), scannedRef(r.GetProjectMetadata())); err != nil {
@@ -94,7 +94,7 @@ func (s *ScannerProtocol) open(ctx context.Context, set settings, r scanRequest)
 	if err != nil {
 		return nil, want, err
 	}
-	// The scanner may ask again after the deployment has changed: what the scan was opened with counts.
+	// A retry may come after the settings of the deployment have changed. The settings at the first request count.
 	kept, err := scannerOf(opened)
 	if err != nil {
 		return nil, want, err
@@ -103,7 +103,7 @@ func (s *ScannerProtocol) open(ctx context.Context, set settings, r scanRequest)
 	return set.info(opened.ID, want.products), want, nil
 }
 
-// openedBefore finds the scan of a request that was sent before; nil when there is none.
+// openedBefore finds the scan of an earlier, equal request; nil if there is none.
 func (s *ScannerProtocol) openedBefore(ctx context.Context, r scanRequest) (*ent.Scan, error) {
 	key := s.requestKey(ctx, r.GetScanMetadata().GetUniqueId())
 	if key.uniqueID == "" {
@@ -116,17 +116,18 @@ func (s *ScannerProtocol) openedBefore(ctx context.Context, r scanRequest) (*ent
 	if err != nil {
 		return nil, err
 	}
-	if ok, err := takesScan(ctx, s.store.Reader, row); err != nil || !ok {
+	if ok, err := mayUploadScan(ctx, s.store.Reader, row); err != nil || !ok {
 		return nil, cmp.Or(err, apierr.PermissionDenied("the unique_id is that of a scan of another caller: send a new one"))
 	}
 	return row, nil
 }
 
-// storeScan stores a scan with its project, or finds the one that another call with the same id has just stored.
+// storeScan stores a scan with its project. If a concurrent call with the same id has just stored it, it returns that
+// scan.
 func (s *ScannerProtocol) storeScan(ctx context.Context, set settings, r scanRequest, want wanted) (opened *ent.Scan, err error) {
 	key := s.requestKey(ctx, r.GetScanMetadata().GetUniqueId())
 	if key.uniqueID == "" {
-		key.uniqueID = uuid.NewString() // an older scanner: its repetitions cannot be told from other scans
+		key.uniqueID = uuid.NewString() // an older scanner: its retries look like new scans
 	}
 	kept := &storev1.ScannerScan{
 		CliVersion: want.cliVersion, Products: want.products, TaskId: uuid.NewString(), Repository: want.project,
@@ -151,7 +152,7 @@ func (s *ScannerProtocol) storeScan(ctx context.Context, set settings, r scanReq
 		}
 		stored, err := scannerOf(opened)
 		if err != nil || stored.GetTaskId() != kept.GetTaskId() {
-			return err // another call was faster
+			return err // a concurrent call stored it first
 		}
 		if fullScan(r) {
 			if err := replaceScannedTags(ctx, tx, row.ID, kept.GetTags()); err != nil {
@@ -164,7 +165,7 @@ func (s *ScannerProtocol) storeScan(ctx context.Context, set settings, r scanReq
 	return opened, err
 }
 
-// newScan makes the row of a scan that is on its way.
+// newScan builds the row of a running scan.
 func newScan(tx *ent.Tx, r scanRequest, of *ent.Project, kept *storev1.ScannerScan) (*ent.ScanCreate, error) {
 	about := r.GetProjectMetadata()
 	meta, err := proto.Marshal(scanMeta(about, of))
@@ -188,7 +189,7 @@ func newScan(tx *ent.Tx, r scanRequest, of *ent.Project, kept *storev1.ScannerSc
 		SetScanner(scanner).SetMeta(meta).SetStats(stats).SetStartedAt(store.Now()), nil
 }
 
-// scanMeta are the facts of the CI run as the API shows them.
+// scanMeta converts the facts of the CI run to the API's form.
 func scanMeta(m *scansv1.ScanProjectMetadata, of *ent.Project) *scansv1.ScanMeta {
 	cut := func(s string) string {
 		if len(s) > maxMetaText {
@@ -210,8 +211,8 @@ func scanMeta(m *scansv1.ScanProjectMetadata, of *ent.Project) *scansv1.ScanMeta
 	}
 }
 
-// scannedRef is the full ref that was scanned. Without a branch it is that of the pull request, as GitHub names them,
-// and without one detachedRef.
+// scannedRef is the full ref that was scanned. Without a branch it is the ref of the pull request, as GitHub names it.
+// Without a pull request it is detachedRef.
 func scannedRef(m *scansv1.ScanProjectMetadata) string {
 	switch {
 	case m.GetBranch() != "":
@@ -222,7 +223,7 @@ func scannedRef(m *scansv1.ScanProjectMetadata) string {
 	return detachedRef
 }
 
-// mergeBase is the commit that a diff scan compares with, under whichever name the scanner sends it.
+// mergeBase is the commit that a diff scan compares with, from any of the fields that scanners use.
 func mergeBase(m *scansv1.ScanProjectMetadata) string {
 	for _, commit := range []string{m.GetStartSha(), m.GetBaseSha(), m.GetBaseBranchHeadCommit()} {
 		if commit != "" && len(commit) <= 64 {
@@ -237,11 +238,11 @@ func fullScan(r scanRequest) bool {
 	return m == nil || m.IsFullScan == nil || m.GetIsFullScan()
 }
 
-// projectName is the key of the project: the name for people where there is one, so that directories of one repository
-// can be projects of their own.
+// projectName is the name of the project: the display name if there is one, so that directories of a repository can be
+// separate projects.
 func projectName(m *scansv1.ScanProjectMetadata) string {
 	if m.GetRepository() == "" {
-		return "" // only the configuration is wanted
+		return "" // only the configuration is requested
 	}
 	if m.GetRepoDisplayName() != "" {
 		return m.GetRepoDisplayName()
@@ -249,7 +250,7 @@ func projectName(m *scansv1.ScanProjectMetadata) string {
 	return m.GetRepository()
 }
 
-// tagNames are the tags of the configuration file, without repetitions.
+// tagNames returns the tags of the configuration file without duplicates.
 func tagNames(r scanRequest) []string {
 	names := map[string]struct{}{}
 	for _, name := range r.GetProjectConfig().GetTags() {
@@ -260,7 +261,7 @@ func tagNames(r scanRequest) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// partialRules are the rules that a scan was limited to; none means all.
+// partialRules returns the rules that a scan was limited to; none means all.
 func partialRules(row *ent.Scan) (names []string) {
 	list, _ := row.Stats[partialStat].([]any)
 	for _, item := range list {

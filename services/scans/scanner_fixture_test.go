@@ -23,7 +23,7 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
-// recorded reads a body in the shape in which a scanner sends it; changes are made to it before it is sent.
+// recorded reads a recorded body of a scanner, and applies changes to it.
 func recorded(t testing.TB, name string, change ...func(object)) string {
 	t.Helper()
 	body := parsed(t, string(testdata(t, "scanner/"+name+".json")))
@@ -51,7 +51,7 @@ func written(t testing.TB, body any) string {
 	return string(raw)
 }
 
-// at walks an object by names.
+// at returns the value at a path of names.
 func at(body any, path ...string) any {
 	for _, name := range path {
 		o, _ := body.(object)
@@ -60,7 +60,7 @@ func at(body any, path ...string) any {
 	return body
 }
 
-// with sets a value below names that are there.
+// with sets the value at a path. The parents have to exist.
 func with(value any, path ...string) func(object) {
 	return func(body object) {
 		inner, _ := at(body, path[:len(path)-1]...).(object)
@@ -68,7 +68,7 @@ func with(value any, path ...string) func(object) {
 	}
 }
 
-// without drops the findings of a body that a test does not want.
+// without removes the findings of a body that keep does not accept.
 func without(keep func(f object) bool) func(object) {
 	return func(body object) {
 		list, _ := body["findings"].([]any)
@@ -138,7 +138,7 @@ func (c scannerClient) results(t testing.TB, id int64, body string) string {
 	return task
 }
 
-// complete asks until the results are stored, as the scanner does, and returns the last answer.
+// complete polls until the results are stored, as the scanner does, and returns the last answer.
 func (c scannerClient) complete(t testing.TB, id int64, task string) (answer object) {
 	t.Helper()
 	body := recorded(t, "complete", with(task, "task_id"))
@@ -192,7 +192,8 @@ func productsOff(deploymentID int64) func(context.Context, *ent.Tx) error {
 	}
 }
 
-// rowCounts counts the rows of every table of tenants. Settings are the server's own: jobs write there at any time.
+// rowCounts counts the rows of every table of tenants. It omits the settings of the server, which jobs write at any
+// time.
 func rowCounts(t testing.TB, s *apitest.Server) (counts []string) {
 	t.Helper()
 	reader, _ := s.Store.DB()

@@ -29,40 +29,40 @@ import (
 )
 
 const (
-	// scansQueue is where results wait to be stored, so that they keep nothing else waiting.
+	// scansQueue is the queue of results that wait to be stored. It is separate so that they do not delay other jobs.
 	scansQueue = "scans"
-	// scansWorkers is how many scans of different projects are stored at a time on one node, half of them of one
-	// deployment.
+	// scansWorkers is how many scans of different projects one node stores at a time. One deployment gets at most half
+	// of them.
 	scansWorkers = 4
-	// storeAttempts is how often results are tried to be stored: over a quarter of an hour, while the scanner asks for
+	// storeAttempts is the number of attempts to store results. They span a quarter of an hour; the scanner polls for
 	// half an hour.
 	storeAttempts = 6
-	// storeTimeout is how long one attempt may take.
+	// storeTimeout limits one attempt.
 	storeTimeout = 30 * time.Minute
-	// fullSnooze is when it is tried again after the disk was full.
+	// fullSnooze is the delay of a retry after the disk was full.
 	fullSnooze = time.Minute
 )
 
-// notStored is what the scanner is told at last.
+// notStored is the final error for the scanner.
 const notStored = "the results could not be stored; the log of the server says why"
 
 // storeScanResults is enqueued with the results of a scan.
 type storeScanResults struct {
 	DeploymentID int64 `json:"deployment_id"`
 	ScanID       int64 `json:"scan_id"`
-	// Lost is how many attempts were lost with their nodes before this job.
+	// Lost is the number of attempts that ended with the death of their node before this job.
 	Lost int32 `json:"lost,omitempty"`
 }
 
-// Kind is the name in the queue.
+// Kind implements river.JobArgs.
 func (storeScanResults) Kind() string { return "store_scan_results" }
 
-// InsertOpts choose the queue.
+// InsertOpts selects the queue.
 func (storeScanResults) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: scansQueue, MaxAttempts: storeAttempts}
 }
 
-// ScannerBackground makes findings of what scanners sent.
+// ScannerBackground returns the jobs that store the results of scanners as findings.
 func ScannerBackground(st *store.Store, log *slog.Logger, o UploadOptions) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
@@ -82,17 +82,18 @@ type resultsWorker struct {
 	options UploadOptions
 }
 
-// Timeout is how long an attempt may take.
+// Timeout limits an attempt.
 func (*resultsWorker) Timeout(*river.Job[storeScanResults]) time.Duration { return storeTimeout }
 
-// Work stores the results of one scan, all of them or none. After the last attempt it says so to the scanner.
+// Work stores the results of one scan, all of them or none. After the last attempt it reports the failure to the
+// scanner.
 func (w *resultsWorker) Work(ctx context.Context, job *river.Job[storeScanResults]) error {
 	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
 	attempt := job.Args.Lost + int32(job.Attempt)
 	err := w.storeResults(ctx, job.Args.ScanID, attempt)
 	if apierr.Is(apierr.Map(err), errorsv1.Reason_REASON_STORAGE_FULL) {
 		w.log.ErrorContext(ctx, "results of a scan wait until the disk has room", "scan", job.Args.ScanID, "error", err)
-		return river.JobSnooze(fullSnooze) // no attempt: the results must not be given up for that
+		return river.JobSnooze(fullSnooze) // not counted as an attempt: a full disk must not make the results fail
 	}
 	if err == nil || job.Attempt < job.MaxAttempts {
 		return err
@@ -107,14 +108,14 @@ func (w *resultsWorker) Work(ctx context.Context, job *river.Job[storeScanResult
 func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt int32) error {
 	before, err := w.store.Reader.Scan.Query().Where(scan.ID(scanID)).Only(ctx)
 	if ent.IsNotFound(err) || err == nil && before.ResultsState != resultsReceived {
-		return nil // deleted with its project, or done by an attempt of which we do not know
+		return nil // deleted with its project, or stored by an attempt that did not report back
 	}
 	if err != nil {
 		return err
 	}
 	var result *ingest.Summary
 	err = w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		of, err := holdProject(ctx, w.store, tx, before.ProjectID)
+		of, err := lockProjectByID(ctx, w.store, tx, before.ProjectID)
 		if ent.IsNotFound(err) {
 			return nil
 		}
@@ -139,9 +140,9 @@ func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt 
 	return nil
 }
 
-// ingest makes findings of the results of a scan whose project is held. They are read here, too: whoever looks for
-// results whose node has died knows by the project that they are at work (see atWork), and policies and texts of rules
-// are those of now.
+// ingest stores the results of a scan. The caller has locked the project. The results are read under this lock, too:
+// the search for lost jobs uses the lock to see that the job is alive (see projectLocked), and policies and rule texts
+// are current.
 func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project, row *ent.Scan, attempt int32) (*ingest.Summary, error) {
 	kept, err := scannerOf(row)
 	if err != nil {
@@ -174,8 +175,8 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 	if err != nil {
 		return nil, fmt.Errorf("decide whether the scan blocks: %w", err)
 	}
-	// The end of the scan may be told while we work: from here on it waits.
-	if row, err = holdScan(ctx, tx, w.store.Postgres(), row.ID); err != nil {
+	// The scanner may complete the scan meanwhile; from here on that call waits for this transaction.
+	if row, err = lockScan(ctx, tx, w.store.Postgres(), row.ID); err != nil {
 		return nil, err
 	}
 	if kept, err = scannerOf(row); err != nil {
@@ -198,7 +199,7 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 	return result, queue.Enqueue(ctx, refreshStatistics{}, nil)
 }
 
-// scannedProject notes that a project was scanned, and guesses its default branch as uploads do.
+// scannedProject records that a project was scanned, and guesses its default branch as uploads do.
 func scannedProject(ctx context.Context, of *ent.Project, row *ent.Scan) (*ent.Project, error) {
 	update := of.Update().SetLatestScanAt(max(row.StartedAt, latest(of))).ClearArchivedAt()
 	if row.IsFullScan && gitref.IsBranch(row.Ref) && betterDefault(of.DefaultBranch, row.Ref) {
@@ -214,7 +215,7 @@ func latest(of *ent.Project) int64 {
 	return *of.LatestScanAt
 }
 
-// closeScannerScan writes what the scan brought. Its products are those that it looked at.
+// closeScannerScan writes the outcome of the scan. Its products are the scanned ones.
 func closeScannerScan(ctx context.Context, row *ent.Scan, kept *storev1.ScannerScan, result *ingest.Summary) error {
 	encoded, err := proto.Marshal(kept)
 	if err != nil {
@@ -232,10 +233,10 @@ func closeScannerScan(ctx context.Context, row *ent.Scan, kept *storev1.ScannerS
 		SetStatus(scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()).SetCompletedAt(max(store.Now(), row.StartedAt+1)).Exec(ctx)
 }
 
-// fail gives the results up.
+// fail gives up the results.
 func (w *resultsWorker) fail(ctx context.Context, scanID int64, attempt int32) error {
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		row, err := holdScan(ctx, tx, w.store.Postgres(), scanID)
+		row, err := lockScan(ctx, tx, w.store.Postgres(), scanID)
 		if err != nil || row.ResultsState != resultsReceived {
 			return err
 		}
@@ -256,8 +257,8 @@ func (w *resultsWorker) fail(ctx context.Context, scanID int64, attempt int32) e
 	})
 }
 
-// replaceDependencies makes the dependencies of the project those that frames name. Only full scans of the project's
-// primary branch, or else its default one, say what a project depends on.
+// replaceDependencies replaces the dependencies of the project by those in frames. Only full scans of the primary
+// branch, or else of the default branch, determine the dependencies of a project.
 func replaceDependencies(ctx context.Context, st *store.Store, tx *ent.Tx, row *ent.Scan, frames io.Reader) error {
 	of, err := tx.Project.Get(ctx, row.ProjectID)
 	if err != nil {

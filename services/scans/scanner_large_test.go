@@ -13,8 +13,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// largeResults is a results body of about so many bytes, made while it is read: findings of 200 rules with the metadata
-// and traces that real ones have.
+// largeResults is a results body of about size bytes, written while it is read. It has findings of 200 rules with the
+// metadata and traces that real ones have.
 func largeResults(size int) (body io.Reader, findings int) {
 	const each = 2000
 	findings = max(size/each, 1)
@@ -39,7 +39,7 @@ func largeResults(size int) (body io.Reader, findings int) {
 	return reader, findings
 }
 
-// TestScannerLargeResults sends 2 MB, or with PALISADE_TEST_RESULTS=100 (MB) what a large monorepo makes.
+// TestScannerLargeResults sends 2 MB, or with PALISADE_TEST_RESULTS=100 (MB) the results of a large monorepo.
 func TestScannerLargeResults(t *testing.T) {
 	t.Parallel()
 	size := 2

@@ -19,32 +19,32 @@ import (
 )
 
 const (
-	// lostInterval is how often results are looked for whose node was killed: the scanner asks for half an hour, and the
-	// queue itself frees jobs of dead nodes only after an hour.
+	// lostInterval is how often jobs of killed nodes are searched. The scanner polls for half an hour, but the queue
+	// itself rescues jobs of dead nodes only after an hour.
 	lostInterval = 10 * time.Second
-	// lostAfter is how long a job is taken to be at work without a look at its locks.
+	// lostAfter is how long a job is assumed to be running before its locks are checked.
 	lostAfter = 15 * time.Second
-	// maxLost is how many nodes may die with the same results until those are taken to be the cause.
+	// maxLost is how many nodes may die with the same results before the results are considered the cause.
 	maxLost = 3
 )
 
-// lostScanResults is the periodic job that goes on with what killed nodes left.
+// lostScanResults is the periodic job that restarts the jobs of killed nodes.
 type lostScanResults struct{}
 
-// Kind is the name in the queue.
+// Kind implements river.JobArgs.
 func (lostScanResults) Kind() string { return "lost_scan_results" }
 
-// InsertOpts keep runs from piling up while no node works.
+// InsertOpts prevents runs from piling up while no node works.
 func (lostScanResults) InsertOpts() river.InsertOpts { return jobs.OnceWaiting() }
 
 type lostResultsWorker struct {
 	river.WorkerDefaults[lostScanResults]
 	results *resultsWorker
-	since   time.Time // jobs that were taken before were not taken by this process
+	since   time.Time // jobs that started earlier belong to another process
 }
 
-// Work enqueues the lost jobs anew, once for each loss. Storing results does no harm when it is done twice, so that to
-// take a living job for a lost one costs no more than a look at the scan.
+// Work enqueues the lost jobs again, once for each loss. Storing results is idempotent, so mistaking a running job for
+// a lost one only costs one read of the scan.
 func (w *lostResultsWorker) Work(ctx context.Context, _ *river.Job[lostScanResults]) error {
 	before := time.Now().Add(-lostAfter)
 	if !w.results.store.Postgres() {
@@ -60,16 +60,16 @@ func (w *lostResultsWorker) Work(ctx context.Context, _ *river.Job[lostScanResul
 		if err := json.Unmarshal(raw, &args); err != nil {
 			return fmt.Errorf("arguments of a lost job: %w", err)
 		}
-		failures = append(failures, w.again(tenant.NewContext(ctx, args.DeploymentID), args))
+		failures = append(failures, w.retry(tenant.NewContext(ctx, args.DeploymentID), args))
 	}
 	return errors.Join(failures...)
 }
 
-// again enqueues the job of a scan anew, or gives its results up.
-func (w *lostResultsWorker) again(ctx context.Context, args storeScanResults) error {
+// retry enqueues the job of a scan again, or gives up its results.
+func (w *lostResultsWorker) retry(ctx context.Context, args storeScanResults) error {
 	row, err := w.results.store.Reader.Scan.Query().Where(scan.ID(args.ScanID)).Only(ctx)
 	if ent.IsNotFound(err) || err == nil && row.ResultsState != resultsReceived {
-		return nil // the job of an hour ago is still in the queue; others have done its work
+		return nil // a stale job: another one has stored the results
 	}
 	if err != nil {
 		return err
@@ -77,10 +77,10 @@ func (w *lostResultsWorker) again(ctx context.Context, args storeScanResults) er
 	givenUp := false
 	err = w.results.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		givenUp = false
-		if atWork, err := w.atWork(ctx, tx, row.ProjectID); err != nil || atWork {
+		if locked, err := w.projectLocked(ctx, tx, row.ProjectID); err != nil || locked {
 			return err
 		}
-		row, err := holdScan(ctx, tx, w.results.store.Postgres(), args.ScanID)
+		row, err := lockScan(ctx, tx, w.results.store.Postgres(), args.ScanID)
 		if err != nil || row.ResultsState != resultsReceived {
 			return err
 		}
@@ -106,8 +106,8 @@ func (w *lostResultsWorker) again(ctx context.Context, args storeScanResults) er
 	return w.results.fail(ctx, args.ScanID, args.Lost)
 }
 
-// atWork reports whether somebody holds the project, as whoever stores results does until its connection ends.
-func (w *lostResultsWorker) atWork(ctx context.Context, tx *ent.Tx, projectID int64) (bool, error) {
+// projectLocked reports whether a connection holds the lock of the project, as a job does while it stores results.
+func (w *lostResultsWorker) projectLocked(ctx context.Context, tx *ent.Tx, projectID int64) (bool, error) {
 	if !w.results.store.Postgres() {
 		return false, nil
 	}

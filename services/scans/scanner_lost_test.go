@@ -10,8 +10,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// lose makes the job of a scan look as one that a node took half an hour ago, before it was killed: before this process
-// began, however busy the machine is.
+// lose makes the job of a scan look as if a node had taken it half an hour ago and was killed. That is before this
+// process began, however busy the machine is.
 func (c scannerClient) lose(t testing.TB, id int64) {
 	t.Helper()
 	ago, scan := "now() - interval '30 minutes'", fmt.Sprintf("(args->>'scan_id')::bigint = %d", id)
@@ -30,14 +30,13 @@ func (c scannerClient) lose(t testing.TB, id int64) {
 	})
 }
 
-// TestScannerResultsSurviveTheirNode: the scanner asks for half an hour, so that it must not take longer than that
-// until another node goes on.
+// TestScannerResultsSurviveTheirNode: the scanner polls for half an hour, so another node has to continue sooner.
 func TestScannerResultsSurviveTheirNode(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		id := c.create(t)
-		release := c.hindered(t, id)
+		release := c.blockStoring(t, id)
 		task := c.results(t, id, recorded(t, "results"))
 		c.lose(t, id)
 		release()
@@ -46,13 +45,13 @@ func TestScannerResultsSurviveTheirNode(t *testing.T) {
 	})
 }
 
-// TestScannerResultsThatEndTheirNodes: what no node survives is given up, and the scanner is told.
+// TestScannerResultsThatEndTheirNodes: results that kill every node are given up, and the scanner gets an error.
 func TestScannerResultsThatEndTheirNodes(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		id := c.create(t)
-		c.hindered(t, id)
+		c.blockStoring(t, id)
 		c.results(t, id, recorded(t, "results"))
 		for range 3 {
 			c.lose(t, id)
@@ -64,7 +63,7 @@ func TestScannerResultsThatEndTheirNodes(t *testing.T) {
 	})
 }
 
-// TestScannerLeftOutFindingsCloseNothing: a finding that was reported, but cannot be stored, is not gone.
+// TestScannerLeftOutFindingsCloseNothing: a finding that was reported, but cannot be stored, is not closed.
 func TestScannerLeftOutFindingsCloseNothing(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -84,7 +83,7 @@ func TestScannerLeftOutFindingsCloseNothing(t *testing.T) {
 	})
 }
 
-// TestScannerKeepsNothingForNobody: dependencies of a scan whose results will never be stored are not kept.
+// TestScannerKeepsNothingForNobody: dependencies are not kept if the results of their scan will never be stored.
 func TestScannerKeepsNothingForNobody(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -100,7 +99,7 @@ func TestScannerKeepsNothingForNobody(t *testing.T) {
 	})
 }
 
-// TestScannerBlockingWithoutIDs: an older scanner's findings have no match-based id; they block all the same.
+// TestScannerBlockingWithoutIDs: findings of older scanners have no match-based id, but they block, too.
 func TestScannerBlockingWithoutIDs(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -14,8 +14,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// scanProject finds or creates the project of a scan. It does not hold it: while the results of another scan are
-// stored, scans of the same project can begin.
+// scanProject finds or creates the project of a scan. It does not lock it, so that scans can begin while the results of
+// another scan of the project are stored.
 func (s *ScannerProtocol) scanProject(ctx context.Context, tx *ent.Tx, r scanRequest, name string) (*ent.Project, error) {
 	repoURL := webURL(r.GetProjectMetadata().GetRepoUrl())
 	row, err := tx.Project.Query().Where(project.Name(name)).Only(ctx)
@@ -41,7 +41,8 @@ func (s *ScannerProtocol) scanProject(ctx context.Context, tx *ent.Tx, r scanReq
 	return row.Update().SetURL(repoURL).Save(ctx)
 }
 
-// webURL is a URL that may be shown and linked to: http or https, without credentials. Anything else is empty.
+// webURL returns a URL that may be shown as a link: http or https, without credentials. It returns "" for anything
+// else.
 func webURL(text string) string {
 	u, err := url.Parse(strings.TrimSpace(text))
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
@@ -51,7 +52,7 @@ func webURL(text string) string {
 	return u.String()
 }
 
-// replaceScannedTags gives a project the tags of its configuration file. A file that names none changes nothing.
+// replaceScannedTags sets the tags of a project from its configuration file. A file without tags changes nothing.
 func replaceScannedTags(ctx context.Context, tx *ent.Tx, projectID int64, names []string) error {
 	if len(names) == 0 {
 		return nil

@@ -35,7 +35,7 @@ func contentOf(t testing.TB, f *ent.Finding) *storev1.FindingContent {
 	return content
 }
 
-// allFound is what results.json makes of main.
+// allFound has the findings of results.json on main.
 var allFound = []string{"app/run.py:12 unresolved open", "app/run.py:20 unresolved open", "lib/hash.py:4 unresolved open", "lib/old.py:7 muted ignored"}
 
 func TestScannerFullScan(t *testing.T) {
@@ -93,7 +93,7 @@ func TestScannerFullScan(t *testing.T) {
 	})
 }
 
-// pull makes a body that of a diff scan on pull request 7.
+// pull turns a body into a diff scan of pull request 7.
 func pull(body object) {
 	with("refs/pull/7/merge", "project_metadata", "branch")(body)
 	with("pull_request", "project_metadata", "on")(body)
@@ -120,7 +120,7 @@ func TestScannerDiffScan(t *testing.T) {
 		wantList(t, "pull request", c.findingsOf(t, pullRef), "app/new.py:12 unresolved open")
 		wantList(t, "main is as it was", c.findingsOf(t, mainRef), allFound...)
 		c.scan(t, diff("app/newer.py", "app/new.py"), pull)
-		for _, f := range c.findingsOf(t, pullRef) { // joined to the new place, or removed from the old one: never open at both
+		for _, f := range c.findingsOf(t, pullRef) { // never open at both paths
 			if strings.HasPrefix(f, "app/new.py") && strings.HasSuffix(f, "open") {
 				t.Errorf("a renamed file still has an open finding: %v", c.findingsOf(t, pullRef))
 			}
@@ -203,7 +203,7 @@ func TestScannerRulesAndProducts(t *testing.T) {
 	})
 }
 
-// TestScannerPartialScanClosesNothing: what was not looked for is not gone.
+// TestScannerPartialScanClosesNothing: findings of rules that did not run are not closed.
 func TestScannerPartialScanClosesNothing(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -225,7 +225,7 @@ func TestScannerDryRun(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
-		c.scan(t, recorded(t, "results")) // the starter rules are there from now on
+		c.scan(t, recorded(t, "results")) // creates the starter rules
 		before := rowCounts(t, s)
 		unique := uuid.NewString()
 		dry := []func(object){with(unique, "scan_metadata", "unique_id"), with(true, "scan_metadata", "dry_run"), with("acme/dry", "project_metadata", "repo_display_name"),
@@ -284,7 +284,7 @@ func TestScannerV2(t *testing.T) {
 		other := s.AddTenant(t, "umbrella")
 		scannerClient{s, other.Token}.refused(t, 404, http.MethodGet, cliV2+"/"+unique+"/config", "", "not found")
 		c.refused(t, 404, http.MethodGet, cliV2+"/"+uuid.NewString()+"/config", "", "not found")
-		// The configuration is never asked for: the scan is open all the same.
+		// The configuration is never fetched, but the scan is open.
 		unasked := c.ok(t, http.MethodPost, cliV2, recorded(t, "create_1.173", with(uuid.NewString(), "scan_metadata", "unique_id")))
 		id := int64(at(unasked, "info", "id").(float64))
 		c.complete(t, id, c.results(t, id, recorded(t, "results")))

@@ -23,35 +23,35 @@ import (
 	"github.com/palisade/palisade/services/scans/scanner"
 )
 
-// nosemReason is why a comment in the code mutes a finding.
+// nosemReason is the reason of a finding that a comment in the code mutes.
 const nosemReason = "ignored via nosemgrep"
 
-// failedPartial is why a scan of some rules closes nothing: those that it left out may well find what they did.
+// failedPartial is why a scan of some rules closes nothing: findings of the other rules may still be there.
 const failedPartial = "the scan was limited to some rules"
 
-// failedEmpty is why results that say of no rule that it ran close nothing.
+// failedEmpty is why results without any rule that ran close nothing.
 const failedEmpty = "no rule was run"
 
-// failedLeftOut is why a scan closes nothing some of whose findings could not be kept: nobody knows which they were.
+// failedLeftOut is why a scan closes nothing if some of its findings could not be kept: it is unknown which ones.
 const failedLeftOut = "some findings could not be stored"
 
-// scannerResults are the stored results of a scanner, as a source of findings.
+// scannerResults provides the stored results of a scanner.
 type scannerResults struct {
 	db       *ent.Client
 	scan     *ent.Scan
 	kept     *storev1.ScannerScan
-	messages map[string]string // of the deployment's rules, as they are written
-	secrets  map[string]string // of those that look for secrets
+	messages map[string]string // messages of the deployment's rules, as written
+	secrets  map[string]string // messages of the rules that look for secrets
 
 	rules    map[string]*knownRule
 	coverage *storev1.ScannerCoverage
-	// unresolved are files of findings in subprojects whose dependencies the scanner could not find out.
+	// unresolved has the files with findings in subprojects with unresolved dependencies.
 	unresolved []string
-	previous   map[string]struct{} // rules of which an old version ran along
-	reported   map[uint64]struct{} // ids of what was reported, hashed; nil: nobody will ask
+	previous   map[string]struct{} // rules that also ran in an older version
+	reported   map[uint64]struct{} // hashed ids of reported findings; nil if they are not needed
 }
 
-// knownRule is what findings of a rule share.
+// knownRule is what the findings of a rule share.
 type knownRule struct {
 	metadata string
 	parsed   scanner.Metadata
@@ -72,7 +72,7 @@ func newScannerResults(ctx context.Context, db *ent.Client, row *ent.Scan, kept 
 	}, nil
 }
 
-// each implements source.
+// Each implements ingest.Source.
 func (r *scannerResults) Each(ctx context.Context, yield func(*ingest.Result) error) error {
 	r.coverage, r.previous = &storev1.ScannerCoverage{}, map[string]struct{}{}
 	clear(r.reported)
@@ -84,12 +84,12 @@ func (r *scannerResults) Each(ctx context.Context, yield func(*ingest.Result) er
 		if f == nil {
 			return nil
 		}
-		about := r.about(f)
+		about := r.ruleOf(f)
 		if about.parsed.PreviousScan {
 			r.previous[f.GetCheckId()] = struct{}{}
 			return nil
 		}
-		i := r.incoming(f, about)
+		i := r.toResult(f, about)
 		if r.reported != nil && !f.GetIgnored() {
 			r.reported[reportedKey(orWord(f.GetMatchBasedId(), i.Content.GetToolFingerprint()))] = struct{}{}
 		}
@@ -101,12 +101,11 @@ func (r *scannerResults) Each(ctx context.Context, yield func(*ingest.Result) er
 	return err
 }
 
-// reportedKey is the hash of what the scanner knows a finding by: its match-based id, or else the tool fingerprint that
-// is made of its syntactic id.
+// reportedKey hashes the scanner's id of a finding: its match-based id, or the tool fingerprint from its syntactic id.
 func reportedKey(id string) uint64 { return xxhash.Sum64String(id) }
 
-// unresolvedFiles are the files of stored supply-chain findings below the directories of the subprojects that were
-// skipped, since the scanner could not find their dependencies out: nobody knows whether they are gone.
+// unresolvedFiles returns the files of stored supply-chain findings below the skipped subprojects. The scanner could
+// not resolve their dependencies, so it is unknown whether the findings are gone.
 func (r *scannerResults) unresolvedFiles(ctx context.Context) ([]string, error) {
 	if len(r.coverage.GetSkippedSubprojects()) == 0 {
 		return nil, nil
@@ -133,7 +132,7 @@ func (r *scannerResults) unresolvedFiles(ctx context.Context) ([]string, error) 
 	return unresolved, nil
 }
 
-// coverages implements source. A full scan lists all files that there are; a diff scan those that it looked at.
+// Coverages implements ingest.Source. A full scan lists all existing files, a diff scan the scanned ones.
 func (r *scannerResults) Coverages() (map[ingest.Analysis]*ingest.Coverage, error) {
 	c := &ingest.Coverage{
 		ScanCoverage: &storev1.ScanCoverage{
@@ -157,8 +156,8 @@ func (r *scannerResults) Coverages() (map[ingest.Analysis]*ingest.Coverage, erro
 	return map[ingest.Analysis]*ingest.Coverage{{Tool: scannerTool}: c}, nil
 }
 
-// about finds, or makes, what findings of the rule share. A scanner sends the same metadata with each of them.
-func (r *scannerResults) about(f *storev1.ScannerFinding) *knownRule {
+// ruleOf returns what the findings of a rule share. A scanner sends the same metadata with each of them.
+func (r *scannerResults) ruleOf(f *storev1.ScannerFinding) *knownRule {
 	known := r.rules[f.GetCheckId()]
 	if known != nil && known.metadata == string(f.GetMetadata()) {
 		return known
@@ -176,8 +175,8 @@ func (r *scannerResults) about(f *storev1.ScannerFinding) *knownRule {
 	return known
 }
 
-// product is what kind of finding it is: what its place in the supply chain says, its rule, or the deployment about the
-// rule.
+// product returns the product of a finding. It depends on supply-chain data, the rule's metadata, and the deployment's
+// product for the rule.
 func (r *scannerResults) product(f *storev1.ScannerFinding, m scanner.Metadata) string {
 	_, secret := r.secrets[f.GetCheckId()]
 	switch {
@@ -191,8 +190,8 @@ func (r *scannerResults) product(f *storev1.ScannerFinding, m scanner.Metadata) 
 	return vocabulary.SAST
 }
 
-// incoming makes a result of a finding.
-func (r *scannerResults) incoming(f *storev1.ScannerFinding, about *knownRule) *ingest.Result {
+// toResult converts a finding to a result.
+func (r *scannerResults) toResult(f *storev1.ScannerFinding, about *knownRule) *ingest.Result {
 	i := &ingest.Result{
 		Group: ingest.Analysis{Tool: scannerTool}, Product: r.product(f, about.parsed), Severity: severityWord(f.GetSeverity()), Rule: about.rule,
 		Content: &storev1.FindingContent{
@@ -269,7 +268,7 @@ func exposure(match *storev1.ScannerDependencyMatch, kind string) string {
 	return "unreachable"
 }
 
-// severityWord is the severity of a finding for the scanner's number.
+// severityWord is the severity for the scanner's number.
 func severityWord(n int32) string {
 	switch n {
 	case 3:
@@ -289,7 +288,7 @@ func orWord(word, otherwise string) string {
 	return word
 }
 
-// payload reads what is stored of a scan's results, part by part.
+// payload reads the stored results of a scan, part by part.
 type payload struct {
 	ctx    context.Context
 	db     *ent.Client

@@ -14,8 +14,8 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 )
 
-// ruleMessages reads the messages of the deployment's rules as they are written, by name; of one product, or of all
-// where it is empty.
+// ruleMessages reads the messages of the deployment's rules as written, by rule name. An empty product means all
+// products.
 func ruleMessages(ctx context.Context, db *ent.Client, product string) (map[string]string, error) {
 	query := db.RuleDocument.Query()
 	if product != "" {
@@ -42,7 +42,7 @@ func ruleMessages(ctx context.Context, db *ent.Client, product string) (map[stri
 	for _, version := range versions {
 		row := byID[version.RuleDocumentID]
 		if row == nil {
-			continue // it came after the first query
+			continue // added after the first query
 		}
 		var document struct {
 			Message string `json:"message"`
@@ -55,7 +55,7 @@ func ruleMessages(ctx context.Context, db *ent.Client, product string) (map[stri
 	return messages, nil
 }
 
-// newestVersions are the documents of rules, of a product or of all, that are handed out now.
+// newestVersions selects the current documents of rules. An empty product means all products.
 func newestVersions(deploymentID int64, product string) predicate.RuleVersion {
 	return func(v *entsql.Selector) {
 		r := entsql.Table(ruledocument.Table).As("newest")

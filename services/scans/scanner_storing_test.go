@@ -33,8 +33,8 @@ import (
 	"github.com/palisade/palisade/services/scans/scanner"
 )
 
-// hindered makes the results of a scan impossible to store until the function that it returns is called.
-func (c scannerClient) hindered(t testing.TB, id int64) (release func()) {
+// blockStoring makes the results of a scan impossible to store until the returned function is called.
+func (c scannerClient) blockStoring(t testing.TB, id int64) (release func()) {
 	t.Helper()
 	ctx := tenant.NewContext(t.Context(), c.DeploymentID)
 	const behind = 1 << 19
@@ -60,7 +60,7 @@ func TestScannerPollsUntilStored(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		id := c.create(t)
-		release := c.hindered(t, id)
+		release := c.blockStoring(t, id)
 		task := c.results(t, id, recorded(t, "results"))
 		body := recorded(t, "complete", with(task, "task_id"))
 		for range 2 {
@@ -81,13 +81,13 @@ func TestScannerPollsUntilStored(t *testing.T) {
 	})
 }
 
-// TestScannerGivesUp: results that cannot be stored are an error in the end, and the scanner is told.
+// TestScannerGivesUp: results that cannot be stored fail in the end, and the scanner gets the error.
 func TestScannerGivesUp(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
 		id := c.create(t)
-		c.hindered(t, id)
+		c.blockStoring(t, id)
 		c.results(t, id, recorded(t, "results"))
 		_, writer := s.Store.DB()
 		apitest.Eventually(t, "the last attempt fails", func() bool {
@@ -167,11 +167,11 @@ func TestScannerSupplyChain(t *testing.T) {
 		c.scan(t, recorded(t, "sca", with(object{}, "dependencies")))
 		wantList(t, "no lockfile is left", dependencies())
 		late := object{"go.mod": []any{object{"package": "rsc.io/quote", "version": "1.5.2", "ecosystem": "gomod", "transitivity": "direct"}}}
-		for _, stored := range []bool{false, true} { // older scanners send them at the end, before or after the results are stored
+		for _, stored := range []bool{false, true} { // older scanners send them at the end
 			id := c.create(t)
 			release := func() {}
 			if !stored {
-				release = c.hindered(t, id)
+				release = c.blockStoring(t, id)
 			}
 			task := c.results(t, id, recorded(t, "sca", with(nil, "dependencies")))
 			if stored {
@@ -205,8 +205,8 @@ func TestScannerSecrets(t *testing.T) {
 	})
 }
 
-// TestScannerBlocking: a remediation policy makes the scanner fail, for open findings that are not only monitored;
-// ignored ones do not count, and the scanner is told to leave them out.
+// TestScannerBlocking: a remediation policy makes the scanner fail for open findings, except for findings of monitored
+// rules. Ignored findings do not count, and the scanner gets their ids.
 func TestScannerBlocking(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -283,8 +283,7 @@ func TestScannerCredentialsAreNowhere(t *testing.T) {
 	}
 }
 
-// sendCredentials sends them in all the places in which scanners do, and keeps what comes back and what waits in
-// between.
+// sendCredentials sends them everywhere scanners do, and collects the answers and the spooled data.
 func (c scannerClient) sendCredentials(t *testing.T, places map[string][]byte) {
 	t.Helper()
 	note := func(answer apitest.Answer) {
@@ -295,7 +294,7 @@ func (c scannerClient) sendCredentials(t *testing.T, places map[string][]byte) {
 	note(created)
 	note(c.send(t, http.MethodPost, cliScans, body[:len(body)-1]))
 	id := int64(at(parsed(t, created.Body), "info", "id").(float64))
-	release := c.hindered(t, id)
+	release := c.blockStoring(t, id)
 	results := recorded(t, "secrets", with("ghs_CANARYcanaryCANARYcanaryCANARYcanary1", "token"))
 	note(c.send(t, http.MethodPost, resultsPath(id), results[:len(results)-1]))
 	note(c.send(t, http.MethodPost, resultsPath(id), results))

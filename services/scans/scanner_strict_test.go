@@ -12,8 +12,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// strict is what the scanner's own parser demands of an answer (scan protocol, section 9): fields that have to be
-// there, and the type of each that may be there. Nothing may be null.
+// strict is what the scanner's own parser demands of an answer (scan protocol, section 9): required fields, and the
+// type of each field that may be present. Nothing may be null.
 type strict struct {
 	required []string
 	types    map[string]string
@@ -46,7 +46,7 @@ func merged(all ...map[string]string) map[string]string {
 	return out
 }
 
-// check walks an answer.
+// check checks an answer recursively.
 func (w strict) check(t *testing.T, what string, answer apitest.Answer) {
 	t.Helper()
 	if answer.Status != http.StatusOK {
@@ -54,7 +54,7 @@ func (w strict) check(t *testing.T, what string, answer apitest.Answer) {
 		return
 	}
 	body := parsed(t, answer.Body)
-	if at(body, "config", "rules") != nil { // the rules themselves are written by their authors, who may use null
+	if at(body, "config", "rules") != nil { // rules are written by their authors, who may use null
 		if !strings.Contains(answer.Body, `"rules":{"rules":[`) {
 			t.Errorf("%s: \"rules\" is not the first key of config.rules: %.200s", what, answer.Body)
 		}
@@ -88,7 +88,7 @@ func (w strict) walk(t *testing.T, what, prefix string, body object) {
 	}
 }
 
-// typeOf tells an empty list from one of strings.
+// typeOf tells an empty list from a list of strings.
 func typeOf(value any) string {
 	switch v := value.(type) {
 	case bool:
@@ -152,7 +152,7 @@ func TestScannerAnswersAreStrict(t *testing.T) {
 	})
 }
 
-// TestScannerRefs: branches come in all spellings, and a checkout without one is no branch.
+// TestScannerRefs: branches come in all spellings, and a checkout without a branch is not a branch.
 func TestScannerRefs(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -23,11 +23,11 @@ import (
 const (
 	// payloadPart is the size of one row of stored results in bytes.
 	payloadPart = 1 << 20
-	// completionPosition is that of the first row of what came with the end of the scan: behind all results.
+	// completionPosition is the position of the first row that came with the completion. It is after all results.
 	completionPosition = 1 << 20
 )
 
-// UploadScanResults reads all results before it stores any, and leaves it to a job to make findings of them.
+// UploadScanResults validates all results and stores them. A job then stores them as findings.
 func (s *ScannerProtocol) UploadScanResults(stream grpc.ClientStreamingServer[scansv1.UploadScanResultsRequest, scansv1.UploadScanResultsResponse]) error {
 	ctx := stream.Context()
 	body, err := newScannerBody(func() (scannerMessage, error) { return stream.Recv() })
@@ -72,14 +72,14 @@ func (s *ScannerProtocol) readResults(ctx context.Context, body *scannerBody, di
 	return scanner.ReadResults(ctx, io.TeeReader(src, digest), o, frames.Write)
 }
 
-// receivedResults are results that are whole and not stored yet.
+// receivedResults are complete results that are not stored yet.
 type receivedResults struct {
 	frames  *framesFile
 	digest  []byte
 	summary scanner.Summary
 }
 
-// receive stores results for the job, unless they, or others, came before.
+// receive stores results for the job, unless the scan already has results.
 func (s *ScannerProtocol) receive(ctx context.Context, scanID int64, got receivedResults) (*scansv1.UploadScanResultsResponse, error) {
 	src, err := got.frames.done()
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *ScannerProtocol) receive(ctx context.Context, scanID int64, got receive
 	}
 	var response *scansv1.UploadScanResultsResponse
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		row, err := holdScan(ctx, tx, s.store.Postgres(), scanID)
+		row, err := lockScan(ctx, tx, s.store.Postgres(), scanID)
 		if err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func resultsResponse(kept *storev1.ScannerScan) *scansv1.UploadScanResultsRespon
 	return response
 }
 
-// ended reports whether nothing is expected of a scan any more.
+// ended reports whether the scan has ended, so that nothing more is expected.
 func ended(row *ent.Scan) bool {
 	switch scansv1.ScanStatus(scansv1.ScanStatus_value[row.Status]) {
 	case scansv1.ScanStatus_SCAN_STATUS_RUNNING, scansv1.ScanStatus_SCAN_STATUS_PENDING:
@@ -150,10 +150,10 @@ func errEnded(row *ent.Scan) error {
 	return apierr.Conflict("scan %d takes no results: %s; begin another scan", row.ID, words)
 }
 
-// storePayload stores what src holds in parts.
+// storePayload stores src in parts.
 func storePayload(ctx context.Context, tx *ent.Tx, row *ent.Scan, position int32, src io.Reader) error {
 	for {
-		part := make([]byte, payloadPart) // of its own: drivers may keep what they are given
+		part := make([]byte, payloadPart) // a new one each time, because drivers may keep it
 		n, err := io.ReadFull(src, part)
 		if n > 0 {
 			create := tx.ScanPayload.Create().SetDeploymentID(row.DeploymentID).SetScanID(row.ID).SetPosition(position).SetContent(part[:n])

@@ -138,7 +138,7 @@ func searchPredicates(r *scansv1.SearchScansRequest, now time.Time) []predicate.
 	return append(where, durationPredicates(r.GetTotalTime())...)
 }
 
-// durationPredicates bounds the duration; 0 leaves a side open.
+// durationPredicates limits the duration; 0 means no limit on that side.
 func durationPredicates(r *scansv1.FloatRange) (where []predicate.Scan) {
 	bound := func(operator string, seconds float64) predicate.Scan {
 		return func(sel *entsql.Selector) {
@@ -172,7 +172,7 @@ func convertScan(row *ent.Scan) *scansv1.ScanPublic {
 	return out
 }
 
-// productWords are the products of a scan in the words of the API.
+// productWords returns the products of a scan in the API's spelling.
 func productWords(bits int32) []string {
 	var words []string
 	for _, p := range []struct {

@@ -20,7 +20,7 @@ import (
 
 // seedScan is one scan, minutes ago.
 type seedScan struct {
-	minutes, seconds int64 // how long ago it began, and its duration; 0 seconds: it runs
+	minutes, seconds int64 // how long ago it began, and its duration; 0 seconds: it is running
 	status           scansv1.ScanStatus
 	ref              string
 	project          int64

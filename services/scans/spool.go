@@ -20,10 +20,10 @@ import (
 // maxEnvelope is the size of a report wrapped in JSON (see unwrap), which is held in memory.
 const maxEnvelope = 64 << 20
 
-// envelope recognises the beginning of a report wrapped in JSON: {"commit_sha": …, "sarif": "<base64 of gzip>"}.
+// envelope matches the beginning of a report wrapped in JSON: {"commit_sha": …, "sarif": "<base64 of gzip>"}.
 var envelope = regexp.MustCompile(`^\s*\{\s*"(sarif|commit_sha|commit_oid|ref|checkout_uri|started_at|tool_name|validate)"\s*:`)
 
-// receive writes a report to a file without a name, decompressed: it is read twice, and its size is not known before.
+// receive writes a decompressed report to an unnamed file, because it is read twice and its size is not known before.
 func receive(ctx context.Context, o UploadOptions, encoding string, body io.Reader) (*spool.File, error) {
 	src := bufio.NewReaderSize(body, 256<<10)
 	head, err := src.Peek(512)
@@ -66,7 +66,7 @@ func spoolPlain(ctx context.Context, o UploadOptions, src io.Reader) (*spool.Fil
 	if err != nil {
 		return nil, err
 	}
-	n, err := io.Copy(file, io.LimitReader(politeReader{ctx, o.Calls.Beside(), src}, o.MaxBytes+1))
+	n, err := io.Copy(file, io.LimitReader(yieldingReader{ctx, o.Calls.Beside(), src}, o.MaxBytes+1))
 	if err == nil && n > o.MaxBytes {
 		err = tooLarge(o.MaxBytes)
 	}
@@ -76,15 +76,15 @@ func spoolPlain(ctx context.Context, o UploadOptions, src io.Reader) (*spool.Fil
 	return file, nil
 }
 
-// unwrap takes the report out of the JSON form in which some clients send it: base64 of gzip in the field "sarif". The
-// body ends when it is the upload's turn; those that wait lie on the disk.
+// unwrap extracts the report from the JSON form that some clients send: base64 of gzip in the field "sarif". The body
+// is spooled to disk first, and read into memory only when the upload gets its turn.
 func unwrap(ctx context.Context, o UploadOptions, src io.Reader) ([]byte, error) {
 	file, err := o.Spool.Of(ctx).Receive("envelope")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // it is gone with that
-	size, err := io.Copy(file, io.LimitReader(politeReader{ctx, o.Calls.Beside(), src}, maxEnvelope+1))
+	defer func() { _ = file.Close() }() // the file is unnamed, so closing deletes it
+	size, err := io.Copy(file, io.LimitReader(yieldingReader{ctx, o.Calls.Beside(), src}, maxEnvelope+1))
 	if err != nil {
 		return nil, err
 	}
@@ -108,24 +108,24 @@ func unwrap(ctx context.Context, o UploadOptions, src io.Reader) ([]byte, error)
 	return inner, nil
 }
 
-// politeRead is how much is read at once while others want the processors: so much is looked at in less than a
+// yieldingReadSize is how much is read at once while requests compete for the processors. Parsing it takes less than a
 // millisecond.
-const politeRead = 16 << 10
+const yieldingReadSize = 16 << 10
 
-// politeReader leaves the processor to calls before it reads, and stops when the request ends.
-type politeReader struct {
+// yieldingReader yields the processor to in-flight requests before each read, and stops when its request ends.
+type yieldingReader struct {
 	ctx  context.Context
 	work *traffic.Work
 	src  io.Reader
 }
 
-func (r politeReader) Read(p []byte) (int, error) {
+func (r yieldingReader) Read(p []byte) (int, error) {
 	r.work.Yield(r.ctx)
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
 	if r.work.Crowded() {
-		p = p[:min(len(p), politeRead)]
+		p = p[:min(len(p), yieldingReadSize)]
 	}
 	return r.src.Read(p)
 }

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// growthInterval is how often tables are looked at that many small uploads may have made large.
+	// growthInterval is how often tables are checked for growth by many small uploads.
 	growthInterval = 15 * time.Second
-	// growthQueue is for that job alone: an analysis may take a while, and versions before it was there share the other
-	// queues.
+	// growthQueue is for this job only. An analysis may take a while, and other jobs must not wait for it. Older
+	// versions of the server do not know the job, so it must not be in a queue that they serve.
 	growthQueue = "statistics"
-	// growthPoll is how long it waits at most until it is seen.
+	// growthPoll is the longest delay until the job is picked up.
 	growthPoll = 5 * time.Second
 )
 
-// StatisticsBackground refreshes planner statistics as tables grow, whatever makes them grow.
+// StatisticsBackground returns the job that refreshes planner statistics as tables grow.
 func StatisticsBackground(st *store.Store) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) { jobs.AddWorker(workers, &growthWorker{store: st}) },
@@ -33,10 +33,10 @@ func StatisticsBackground(st *store.Store) jobs.Work {
 // grownTables is the periodic job.
 type grownTables struct{}
 
-// Kind is the name in the queue.
+// Kind implements river.JobArgs.
 func (grownTables) Kind() string { return "grown_tables" }
 
-// InsertOpts keep runs from piling up while no node works. What fails is left to the next run.
+// InsertOpts prevents runs from piling up while no node works. There are no retries: the next run does the work.
 func (grownTables) InsertOpts() river.InsertOpts {
 	opts := jobs.OnceWaiting()
 	opts.Queue, opts.MaxAttempts = growthQueue, 1
@@ -48,10 +48,11 @@ type growthWorker struct {
 	store *store.Store
 }
 
-// Timeout is how long a run may take.
+// Timeout limits a run.
 func (*growthWorker) Timeout(*river.Job[grownTables]) time.Duration { return statisticsTimeout }
 
-// Work refreshes what has grown. Where others look after the tables, or an import holds the writer, the next run does.
+// Work refreshes the statistics of tables that have grown. If another job maintains the tables, or an import holds the
+// writer, it leaves the work to the next run.
 func (w *growthWorker) Work(ctx context.Context, _ *river.Job[grownTables]) error {
 	_, err := w.store.RefreshGrown(ctx)
 	if errors.Is(err, store.ErrBusy) {

@@ -8,8 +8,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestSmallUploadsRefreshStatistics: what many small uploads have made of an empty table is known to the planner soon,
-// and again when it has doubled.
+// TestSmallUploadsRefreshStatistics: after many small uploads to an empty table, the planner soon knows its size, and
+// again when it has doubled.
 func TestSmallUploadsRefreshStatistics(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -26,7 +26,7 @@ func TestSmallUploadsRefreshStatistics(t *testing.T) {
 			begun := time.Now()
 			apitest.Eventually(t, "the planner knows the rows", func() bool {
 				var known int
-				return reader.QueryRowContext(t.Context(), query).Scan(&known) == nil && known >= (rows-500)*4/5 // a quarter and 500 may be missing
+				return reader.QueryRowContext(t.Context(), query).Scan(&known) == nil && known >= (rows-500)*4/5 // allows for a quarter and 500
 			})
 			t.Logf("%d rows were known after %v", rows, time.Since(begun))
 		}

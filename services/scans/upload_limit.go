@@ -10,9 +10,9 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// takesFrom reports whether the caller may send results of a project: a report closes what it does not repeat, so that
-// whoever must not see a project must not write to it either.
-func takesFrom(ctx context.Context, db *ent.Client, p *ent.Project) (bool, error) {
+// mayUpload reports whether the caller may send results of a project. A report closes findings that it does not repeat,
+// so a caller that must not see a project must not write to it either.
+func mayUpload(ctx context.Context, db *ent.Client, p *ent.Project) (bool, error) {
 	limit := access.UploadsFromContext(ctx)
 	if limit == nil {
 		return true, nil
@@ -22,9 +22,9 @@ func takesFrom(ctx context.Context, db *ent.Client, p *ent.Project) (bool, error
 	return err == nil && limit.Into(teams, p.CreatorID), err
 }
 
-// checkUpload refuses results of a project from whoever must not send them.
+// checkUpload rejects results of a project from callers that may not send them.
 func checkUpload(ctx context.Context, db *ent.Client, p *ent.Project) error {
-	ok, err := takesFrom(ctx, db, p)
+	ok, err := mayUpload(ctx, db, p)
 	if err == nil && !ok {
 		err = apierr.PermissionDenied("this credential may not send results of the project %s: its user is in none of the project's teams; "+
 			"have an administrator add the project to a team of the user, or use a token that an administrator created", apierr.Quote(p.Name))
@@ -32,8 +32,8 @@ func checkUpload(ctx context.Context, db *ent.Client, p *ent.Project) error {
 	return err
 }
 
-// takesScan reports whether the caller may send what belongs to a scan.
-func takesScan(ctx context.Context, db *ent.Client, row *ent.Scan) (bool, error) {
+// mayUploadScan reports whether the caller may send data of a scan.
+func mayUploadScan(ctx context.Context, db *ent.Client, row *ent.Scan) (bool, error) {
 	if access.UploadsFromContext(ctx) == nil {
 		return true, nil
 	}
@@ -44,11 +44,11 @@ func takesScan(ctx context.Context, db *ent.Client, row *ent.Scan) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	return takesFrom(ctx, db, p)
+	return mayUpload(ctx, db, p)
 }
 
-// creator is the user whose upload makes a project, when uploads of that user are limited; the project stays open to
-// them until it is in a team.
+// creator is the user who creates a project by an upload, if uploads of that user are limited. They keep access to it
+// until it is in a team.
 func creator(ctx context.Context) *int64 {
 	if limit := access.UploadsFromContext(ctx); limit != nil {
 		return &limit.UserID

@@ -23,8 +23,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// A report of nothing closes what was found: it is taken from whoever sees the project, from tokens of administrators,
-// and for new projects from their maker.
+// An empty report closes findings. It is accepted from callers that see the project, from tokens of administrators, and
+// for new projects from their creator.
 func TestUploadsOfTeams(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -62,8 +62,8 @@ func TestUploadsOfTeams(t *testing.T) {
 	})
 }
 
-// scansOfTeams: the protocol of scanners takes no scan of a hidden project, nothing for one that another caller opened,
-// and tells nothing of what is ignored there.
+// scansOfTeams: the scanner protocol accepts no scan of a hidden project, and no data for a scan that another caller
+// opened. It does not list what is ignored in a hidden project.
 func scansOfTeams(t *testing.T, s *apitest.Server, ofDev, ofChief string) {
 	t.Helper()
 	scan := func(token, name string, dry bool) apitest.Answer {
@@ -103,7 +103,7 @@ func scansOfTeams(t *testing.T, s *apitest.Server, ofDev, ofChief string) {
 	}
 }
 
-// memberOf makes a user who is in a team with one project.
+// memberOf creates a user who is in a team with one project.
 func memberOf(t *testing.T, s *apitest.Server, name string) int64 {
 	t.Helper()
 	s.AddUser(t, s.Tenant, "dev@acme.test", access.RoleMember)

@@ -72,7 +72,7 @@ func (s *SupplyChain) ListLockfilesForDependenciesV1(ctx context.Context, r *sup
 
 // ListDependencies lists packages by id. The cursor is the last id and is valid for any filter.
 func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.ListDependenciesRequest) (response *supplychainv1.ListDependenciesResponse, err error) {
-	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
+	err = s.store.ReadWithFreshPlans(ctx, func(db *ent.Client) error {
 		size := pageSize(r.PageSize, defaultDependencies)
 		chosen, err := s.planQuery(ctx, db, r.GetDependencyFilter(), size)
 		if err != nil {
@@ -95,7 +95,7 @@ func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.Lis
 
 // ListRepositoriesForDependencies lists repositories with packages by id. The cursor is the last id.
 func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *supplychainv1.ListRepositoriesForDependenciesRequest) (response *supplychainv1.ListRepositoriesForDependenciesResponse, err error) {
-	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
+	err = s.store.ReadWithFreshPlans(ctx, func(db *ent.Client) error {
 		size := pageSize(r.PageSize, defaultSummaries)
 		chosen, err := s.planQuery(ctx, db, r.GetDependencyFilter(), size)
 		if err != nil {
@@ -130,7 +130,7 @@ func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *su
 
 // ListLockfilesForDependencies lists the lockfiles of a repository by path. The cursor is the last path.
 func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *supplychainv1.ListLockfilesForDependenciesRequest) (response *supplychainv1.ListLockfilesForDependenciesResponse, err error) {
-	err = s.store.ReadAnew(ctx, func(db *ent.Client) error {
+	err = s.store.ReadWithFreshPlans(ctx, func(db *ent.Client) error {
 		exists, err := db.Project.Query().Where(project.ID(r.GetRepositoryId())).Exist(ctx)
 		if err == nil && !exists {
 			err = apierr.NotFound("repository %d not found", r.GetRepositoryId())

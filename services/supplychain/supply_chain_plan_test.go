@@ -139,7 +139,7 @@ func requireIndexes(t *testing.T, st *store.Store, name, index string, statement
 	}
 }
 
-// planOf is the plan of a query in ReadAnew.
+// planOf is the plan of a query inside ReadWithFreshPlans.
 func planOf(t *testing.T, st *store.Store, query apitest.Statement) string {
 	t.Helper()
 	reader, _ := st.DB()

@@ -1,5 +1,5 @@
-// Package blob writes and reads the column in which a finding keeps what is neither filtered nor sorted by: an encoded
-// FindingContent with its hashes packed.
+// Package blob encodes and decodes the column for everything in a finding that is neither filtered nor sorted by: an
+// encoded FindingContent with packed hashes.
 package blob
 
 import (
@@ -12,7 +12,7 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 )
 
-// Encode returns a content as it is stored.
+// Encode returns the stored form of a content.
 func Encode(content *storev1.FindingContent) ([]byte, error) {
 	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(content)
 	if err != nil {
@@ -21,8 +21,8 @@ func Encode(content *storev1.FindingContent) ([]byte, error) {
 	return Pack(encoded), nil
 }
 
-// Decode reads a stored content, of this version or of one that packed nothing. Where a text is there both packed and
-// as it is, which nobody writes, the packed one counts.
+// Decode reads a stored content, of this version or of one that packed nothing. If a text is present both packed and
+// unpacked, which no version writes, the packed one counts.
 func Decode(stored []byte) (*storev1.FindingContent, error) {
 	content := &storev1.FindingContent{}
 	if err := proto.Unmarshal(stored, content); err != nil {
@@ -31,7 +31,7 @@ func Decode(stored []byte) (*storev1.FindingContent, error) {
 	return content, unpack(content, func(packed []byte) string { return string(appendUnpacked(nil, packed)) })
 }
 
-// unpack sets the texts that are packed.
+// unpack sets the packed texts.
 func unpack(content *storev1.FindingContent, text func(packed []byte) string) error {
 	for _, of := range [...]struct {
 		packed *[]byte
@@ -56,16 +56,16 @@ func unpack(content *storev1.FindingContent, text func(packed []byte) string) er
 
 var errPacked = errors.New("a packed text is shorter than it says")
 
-// texts are the numbers of the texts of FindingContent that are packed: syntactic_id, match_based_id, commit,
-// pattern_hash, code_hash. The fields that hold them follow each other in this order.
+// texts are the field numbers of the packed texts of FindingContent: syntactic_id, match_based_id, commit,
+// pattern_hash, code_hash. The fields for the packed form are consecutive and in this order.
 var texts = [...]protowire.Number{4, 5, 9, 25, 26}
 
 const firstPacked protowire.Number = 34 // packed_syntactic_id
 
-// retired is the number of a field that earlier versions wrote and nobody reads.
+// retired is the number of a field that earlier versions wrote and this version ignores.
 const retired protowire.Number = 33
 
-// Pack returns an encoded FindingContent as it is stored.
+// Pack returns the stored form of an encoded FindingContent.
 func Pack(content []byte) []byte {
 	b := make([]byte, 0, len(content))
 	for len(content) > 0 {
@@ -75,7 +75,7 @@ func Pack(content []byte) []byte {
 			size = protowire.ConsumeFieldValue(number, wireType, content[n:])
 		}
 		if n < 0 || size < 0 {
-			break // not a message: readers say so
+			break // not a message: readers return the error
 		}
 		field, value := content[:n+size], content[n:n+size]
 		content = content[n+size:]

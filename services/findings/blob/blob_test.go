@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/services/findings/blob"
 )
 
-// hashes draws texts as scanners give them, as nobody gives them, and texts that begin like a hash.
+// hashes draws typical hashes, unusual ones, and texts that begin like a hash.
 func hashes() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.StringMatching(`([0-9a-f]{2}){0,70}(_[0-9]{1,3})?`), rapid.StringMatching(`[0-9a-f]{500,530}`),
 		rapid.StringMatching(`[0-9a-fA-F]{10,20}[g-z]?`), rapid.String())
@@ -33,7 +33,8 @@ func drawContent(t *rapid.T) *storev1.FindingContent {
 	}
 }
 
-// TestEncode: what is stored is never larger than the content, and is read as it was, also when it was stored as it is.
+// TestEncode: the stored form is never larger than the content, and decodes to it. Content that was stored unpacked
+// decodes, too.
 func TestEncode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		content := drawContent(t)
@@ -51,8 +52,7 @@ func TestEncode(t *testing.T) {
 	})
 }
 
-// decodes makes sure that a content is read from what is stored, alone and in a page, whose memory nobody changes
-// afterwards.
+// decodes checks that stored content decodes, alone and in a page, and that later use of the buffer does not change it.
 func decodes(t interface{ Fatalf(string, ...any) }, stored []byte, want *storev1.FindingContent) {
 	if got, err := blob.Decode(stored); err != nil || !proto.Equal(got, want) {
 		t.Fatalf("got %v, want %v (%v)", got, want, err)
@@ -73,7 +73,7 @@ func decodes(t interface{ Fatalf(string, ...any) }, stored []byte, want *storev1
 	}
 }
 
-// TestRetired: what an earlier version repeated in a content is neither in the way nor stored again.
+// TestRetired: a retired field is ignored, and not stored again.
 func TestRetired(t *testing.T) {
 	content := &storev1.FindingContent{Message: "unhandled", Commit: "89abcdef0123456789abcdef0123456789abcdef"}
 	stored, err := blob.Encode(content)
@@ -90,13 +90,13 @@ func TestRetired(t *testing.T) {
 	}
 }
 
-// TestStoredBytes: what is stored stays readable by the versions to come, byte by byte.
+// TestStoredBytes: the stored form is fixed byte by byte, so that later versions can read it.
 func TestStoredBytes(t *testing.T) {
 	content := &storev1.FindingContent{
 		SyntacticId: "00112233445566778899aabbccddeeff", MatchBasedId: "0123456789abcdef0123456789abcdef_12", Commit: "89abcdef0123456789abcdef0123456789abcdef",
 		PatternHash: "fedcba9876543210fedcba98765432100", CodeHash: "00ff00ff00ff00ff00ff00ff00ff00ffZ",
 	}
-	want := "9202" + "11" + "10" + "00112233445566778899aabbccddeeff" + // number and kind of field, length, number of packed bytes, these, and the rest
+	want := "9202" + "11" + "10" + "00112233445566778899aabbccddeeff" + // field and type, length, packed length, packed bytes, rest
 		"9a02" + "14" + "10" + "0123456789abcdef0123456789abcdef" + "5f3132" +
 		"a202" + "15" + "14" + "89abcdef0123456789abcdef0123456789abcdef" +
 		"aa02" + "12" + "10" + "fedcba9876543210fedcba9876543210" + "30" +
@@ -112,7 +112,7 @@ func TestStoredBytes(t *testing.T) {
 	decodes(t, earlier, content)
 }
 
-// TestBrokenText: a packed text that is cut off is an error, not another text.
+// TestBrokenText: a truncated packed text is an error, not another text.
 func TestBrokenText(t *testing.T) {
 	for _, packed := range [][]byte{{}, {1}, {200, 1, 2}} {
 		encoded, err := proto.Marshal(&storev1.FindingContent{PackedCommit: packed})
@@ -129,11 +129,11 @@ func TestBrokenText(t *testing.T) {
 	}
 }
 
-// TestOnlyDecodeReadsContents: a reader that takes what is stored for a FindingContent as it is would miss its hashes,
-// and nobody would notice. So no other function of the program has both an empty content and something to fill it.
+// TestOnlyDecodeReadsContents: decoding the stored form as a plain FindingContent would silently lose its hashes. So no
+// other function of the program has both an empty content and a call that fills it.
 func TestOnlyDecodeReadsContents(t *testing.T) {
 	empty := regexp.MustCompile(`storev1\.FindingContent\{\}|new\(storev1\.FindingContent\)|var \w+ storev1\.FindingContent\b`)
-	may := map[string]bool{"findings/blob/blob.go": true, "scans/ingest/journal.go": true} // the journal holds contents that are not stored yet
+	may := map[string]bool{"findings/blob/blob.go": true, "scans/ingest/journal.go": true} // not stored yet
 	services := os.DirFS("../..")
 	read := 0
 	err := fs.WalkDir(services, ".", func(path string, _ fs.DirEntry, err error) error {

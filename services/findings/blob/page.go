@@ -6,33 +6,33 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 )
 
-// blockSize is how much memory a page asks for at a time, in bytes.
+// blockSize is how much memory a page allocates at a time, in bytes.
 const blockSize = 32 << 10
 
-// Page reads the contents of one page of a list. Their texts lie in a few blocks of memory, which are collected when
-// none of them is used any more. The zero value is ready.
+// Page decodes the contents of one page of a list. Their texts share a few blocks of memory. A block is freed when none
+// of its texts is in use. The zero value is ready to use.
 type Page struct{ free []byte }
 
-// Decode is the package's Decode into a content that is empty but for inner messages to be filled, from bytes that the
-// caller uses again.
+// Decode is like the package's Decode. content has to be empty, except for inner messages, which are filled. stored may
+// be reused afterwards.
 func (p *Page) Decode(stored []byte, content *storev1.FindingContent) error {
-	kept := p.room(len(stored))
+	kept := p.allocate(len(stored))
 	copy(kept, stored)
 	if err := content.UnmarshalVTUnsafe(kept); err != nil {
 		return err
 	}
 	return unpack(content, func(packed []byte) string {
-		text := appendUnpacked(p.room(unpackedSize(packed))[:0], packed)
+		text := appendUnpacked(p.allocate(unpackedSize(packed))[:0], packed)
 		return unsafe.String(unsafe.SliceData(text), len(text))
 	})
 }
 
-// room returns memory that nobody else gets.
-func (p *Page) room(size int) []byte {
+// allocate returns memory from the current block.
+func (p *Page) allocate(size int) []byte {
 	if size > len(p.free) {
 		p.free = make([]byte, max(size, blockSize))
 	}
-	room := p.free[:size:size]
+	allocated := p.free[:size:size]
 	p.free = p.free[size:]
-	return room
+	return allocated
 }

@@ -5,26 +5,26 @@ import (
 	"slices"
 )
 
-// spot is a place in a file.
-type spot struct{ line, column int32 }
+// location is a line and column of a file.
+type location struct{ line, column int32 }
 
-// couple is a pair of indexes.
-type couple struct{ left, right int }
+// indexPair has an index of each of two lists.
+type indexPair struct{ left, right int }
 
-// align joins as many of a group as there are on the smaller side, keeping their order. All of the findings are in one
-// file, and all of the results. Findings that are there come first; those that are gone get what is left.
+// align joins findings and results of one group in order, as many as the smaller side has. All the findings are in one
+// file, and all the results are in one file. Open findings come first; closed ones get the remaining results.
 func (m *matcher) align(g group, rung string) {
-	open := m.open(g)
-	m.alignPlaces(group{open, g.results}, rung)
+	open := m.openFindings(g)
+	m.alignByLocation(group{open, g.results}, rung)
 	if gone := g.known[len(open):]; len(gone) > 0 && len(open) < len(g.results) {
-		m.alignPlaces(m.rest(group{gone, g.results}), rung)
+		m.alignByLocation(m.rest(group{gone, g.results}), rung)
 	}
 }
 
-// alignPlaces joins findings with results of equal evidence, of which only the place tells them apart: first those that
-// are exactly where the anchors of the file expect them, then those between the same anchors, and at last the others in
-// their order.
-func (m *matcher) alignPlaces(g group, rung string) {
+// alignByLocation joins findings with results that have equal evidence and differ only in location. It joins in three
+// steps: findings that have a result exactly on the line that the anchors predict, findings between neighbouring
+// anchors, and the rest in order.
+func (m *matcher) alignByLocation(g group, rung string) {
 	if len(g.known) == 0 || len(g.results) == 0 {
 		return
 	}
@@ -45,29 +45,29 @@ func (m *matcher) alignPlaces(g group, rung string) {
 		return
 	}
 	known, expected := m.expected(g.known, anchors)
-	for _, c := range nearest(expected, m.resultSpots(g.results)) {
+	for _, c := range nearest(expected, m.resultLocations(g.results)) {
 		m.join(known[c.left], g.results[c.right], rung)
 	}
 }
 
-// expected are findings of one file, sorted by where they are expected, and where that is.
-func (m *matcher) expected(known []int32, anchors []anchor) ([]int32, []spot) {
+// expected returns findings of one file sorted by their expected location, and these locations.
+func (m *matcher) expected(known []int32, anchors []anchor) ([]int32, []location) {
 	known = slices.Clone(known)
 	line := func(k int32) int32 { line, _ := expect(anchors, m.known[k].Line); return line }
 	slices.SortStableFunc(known, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(line(a), line(b)), cmp.Compare(m.known[a].Column, m.known[b].Column))
 	})
-	spots := m.knownSpots(known)
-	for i := range spots {
-		spots[i].line = line(known[i])
+	locations := m.knownLocations(known)
+	for i := range locations {
+		locations[i].line = line(known[i])
 	}
-	return known, spots
+	return known, locations
 }
 
-// maxOnLine is how many equal hits of one line are looked at.
+// maxOnLine bounds how many equal results of one line are compared.
 const maxOnLine = 64
 
-// alignExpected joins findings whose expected line is solid with the result that is there.
+// alignExpected joins each finding that has a solid expected line with a result on that line.
 func (m *matcher) alignExpected(g group, anchors []anchor, rung string) {
 	for _, sameColumn := range []bool{true, false} {
 		for _, k := range g.known {
@@ -104,25 +104,25 @@ func (m *matcher) alignBetween(g group, anchors []anchor, rung string) {
 			endKnown, _ = slices.BinarySearchFunc(known, below.before, func(k, line int32) int { return cmp.Compare(m.known[k].Line, line) })
 			endResults, _ = slices.BinarySearchFunc(results, below.after, func(r, line int32) int { return cmp.Compare(m.results[r].Line, line) })
 		}
-		for _, c := range parsimony(m.knownSpots(known[:endKnown]), m.resultSpots(results[:endResults]), above, below) {
+		for _, c := range parsimony(m.knownLocations(known[:endKnown]), m.resultLocations(results[:endResults]), above, below) {
 			m.join(known[c.left], results[c.right], rung)
 		}
 		known, results = known[endKnown:], results[endResults:]
 	}
 }
 
-func (m *matcher) knownSpots(known []int32) []spot {
-	spots := make([]spot, len(known))
+func (m *matcher) knownLocations(known []int32) []location {
+	locations := make([]location, len(known))
 	for i, k := range known {
-		spots[i] = spot{m.known[k].Line, m.known[k].Column}
+		locations[i] = location{m.known[k].Line, m.known[k].Column}
 	}
-	return spots
+	return locations
 }
 
-func (m *matcher) resultSpots(results []int32) []spot {
-	spots := make([]spot, len(results))
+func (m *matcher) resultLocations(results []int32) []location {
+	locations := make([]location, len(results))
 	for i, r := range results {
-		spots[i] = spot{m.results[r].Line, m.results[r].Column}
+		locations[i] = location{m.results[r].Line, m.results[r].Column}
 	}
-	return spots
+	return locations
 }

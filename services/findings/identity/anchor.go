@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// anchor is a pair that is certain: line before, line after.
+// anchor is a certain pair of lines: the line of a finding and the line of its result.
 type anchor struct {
-	files         uint64 // the file before and the one after
+	files         uint64 // the former and the present file
 	before, after int32
-	// main says that it is one of the most anchors whose order did not change. The others are of code that was reordered.
+	// main marks a longest sequence of anchors that kept their order. Other anchors belong to code that was reordered.
 	main bool
 }
 
-// files is the key of a file before and after: the same one, unless it moved.
+// files is the key of a former and a present file. Both are the same unless the file moved.
 func files(from, to uint64) uint64 { return mix(from, to) }
 
-// drop forgets the anchors, so that those of the joins since are found, too.
-func (m *matcher) drop() { m.anchored = false }
+// invalidateAnchors makes the next use of anchors collect them again, with the joins made since.
+func (m *matcher) invalidateAnchors() { m.collected = false }
 
-// anchorsOf are the anchors of a file, sorted by the line before.
+// anchorsOf returns the anchors of a file, sorted by the former line.
 func (m *matcher) anchorsOf(from, to uint64) []anchor {
-	if !m.anchored {
-		m.lookForAnchors()
+	if !m.collected {
+		m.collectAnchors()
 	}
 	key := files(from, to)
 	first, _ := slices.BinarySearchFunc(m.anchors, key, func(a anchor, key uint64) int { return cmp.Compare(a.files, key) })
@@ -33,12 +33,12 @@ func (m *matcher) anchorsOf(from, to uint64) []anchor {
 	return m.anchors[first:last]
 }
 
-// lookForAnchors collects the certain pairs of the files that have something left.
-func (m *matcher) lookForAnchors() {
-	m.anchored, m.anchors = true, m.anchors[:0]
-	m.sweep()
+// collectAnchors collects the certain pairs of the files that have unmatched findings.
+func (m *matcher) collectAnchors() {
+	m.collected, m.anchors = true, m.anchors[:0]
+	m.dropJoined()
 	needed := map[uint64]struct{}{}
-	for _, k := range m.left.known {
+	for _, k := range m.unmatched.known {
 		needed[m.known[k].Path] = struct{}{}
 	}
 	for r, j := range m.joins {
@@ -67,9 +67,9 @@ func (m *matcher) lookForAnchors() {
 	}
 }
 
-// markMain marks a longest ascending sequence of the anchors of a file.
+// markMain marks a longest ascending subsequence of the anchors of a file.
 func markMain(all []anchor) {
-	var tails []int // by length - 1: the index of the least end
+	var tails []int // by length - 1: the index of the smallest end
 	before := make([]int, len(all))
 	for i := range all {
 		at, _ := slices.BinarySearchFunc(tails, all[i].after, func(t int, line int32) int {
@@ -93,13 +93,14 @@ func markMain(all []anchor) {
 	}
 }
 
-// reordered says that some code changed its place among the rest.
+// reordered reports whether some code changed its order.
 func reordered(anchors []anchor) bool {
 	return slices.ContainsFunc(anchors, func(a anchor) bool { return !a.main })
 }
 
-// expect is on which line a finding should be now: moved as far as the nearest anchor. It is solid if there is an
-// anchor on the line, or if those on both sides agree; the beginning of the file counts as one.
+// expect returns the line where a finding should be now: its line, shifted like the nearest anchor. The line is solid
+// if an anchor is on it, or if the anchors on both sides have the same shift. The beginning of the file counts as an
+// anchor.
 func expect(anchors []anchor, line int32) (expected int32, solid bool) {
 	next, exact := slices.BinarySearchFunc(anchors, line, func(a anchor, line int32) int { return cmp.Compare(a.before, line) })
 	if exact {

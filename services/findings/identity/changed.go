@@ -1,29 +1,30 @@
 package identity
 
-// How far from where it is expected a result may be whose code changed.
+// The maximal distance in lines between a result with changed code and its expected line.
 const (
-	shapeLimit = 10 // the same shape: a variable was renamed
-	lineLimit  = 1  // other code
+	shapeLimit = 10 // the shape is the same: a variable was renamed
+	lineLimit  = 1  // the code differs
 )
 
-// changedCode joins what is left of a rule in a file by its place: with the same shape somewhat farther, otherwise only
-// where it is expected. The rule and the file have to be the same; a line alone is no evidence.
+// changedCode joins the unmatched findings and results of a rule in a file by location. Code of the same shape may be
+// several lines away; other code has to be on the expected line. The rule and the file have to be equal, because a line
+// alone is no evidence.
 func (m *matcher) changedCode() {
 	sameShape := func(e *Evidence) uint64 { return mix(e.Rule, e.Path, e.Shape) }
 	m.eachGroup(sameShape, sameShape, func(g group) {
-		open := m.open(g)
+		open := m.openFindings(g)
 		if len(open) == 1 && len(g.results) == 1 && len(m.anchorsIn(g)) == 0 {
-			m.join(open[0], g.results[0], RungShape) // the only one of its shape in a file of which nothing else is known
+			m.join(open[0], g.results[0], RungShape) // the only one of its shape, in a file without anchors
 			return
 		}
-		m.near(g, RungShape, shapeLimit)
+		m.joinNearby(g, RungShape, shapeLimit)
 	})
-	m.drop()
+	m.invalidateAnchors()
 	sameFile := func(e *Evidence) uint64 { return mix(e.Rule, e.Path) }
 	m.eachGroup(sameFile, sameFile, func(g group) {
-		m.near(g, RungLine, 0)
-		if g = m.rest(g); len(g.results) == 1 && len(m.open(g)) == 1 {
-			m.near(g, RungLine, lineLimit) // nothing else competes
+		m.joinNearby(g, RungLine, 0)
+		if g = m.rest(g); len(g.results) == 1 && len(m.openFindings(g)) == 1 {
+			m.joinNearby(g, RungLine, lineLimit) // nothing else competes
 		}
 	})
 }
@@ -32,34 +33,33 @@ func (m *matcher) anchorsIn(g group) []anchor {
 	return m.anchorsOf(m.known[g.known[0]].Path, m.results[g.results[0]].Path)
 }
 
-// near joins findings that are there with results whose code changed, at most so many lines from where they are
-// expected: one that is gone does not come back with other code. The place is evidence here, so that the lines are
-// those of the anchors, or have not moved.
-func (m *matcher) near(g group, rung string, limit int64) {
-	open := m.open(g)
+// joinNearby joins open findings with results of changed code, at most limit lines from the expected line. A closed
+// finding is not reopened by other code. The anchors predict the lines; without anchors lines are unchanged.
+func (m *matcher) joinNearby(g group, rung string, limit int64) {
+	open := m.openFindings(g)
 	if len(open) == 0 {
 		return
 	}
 	known, expected := m.expected(open, m.anchorsIn(g))
-	places := m.resultSpots(g.results)
-	start := 0 // of the results that no cluster has yet
+	locations := m.resultLocations(g.results)
+	start := 0 // the first result that no earlier cluster covers
 	for i := 0; i < len(known); {
-		end := i + 1 // a cluster: findings whose reaches overlap
+		end := i + 1 // a cluster is a run of findings with overlapping ranges
 		for end < len(known) && distance(expected[end].line, expected[end-1].line) <= 2*limit {
 			end++
 		}
-		for start < len(places) && int64(places[start].line) < int64(expected[i].line)-limit {
+		for start < len(locations) && int64(locations[start].line) < int64(expected[i].line)-limit {
 			start++
 		}
 		last := start
-		for last < len(places) && int64(places[last].line) <= int64(expected[end-1].line)+limit {
+		for last < len(locations) && int64(locations[last].line) <= int64(expected[end-1].line)+limit {
 			last++
 		}
 		if limit == 0 && last > start && last-start != end-i {
 			m.sameColumn(known[i:end], g.results[start:last], rung)
 		} else {
-			for _, c := range nearest(expected[i:end], places[start:last]) {
-				if distance(expected[i+c.left].line, places[start+c.right].line) <= limit {
+			for _, c := range nearest(expected[i:end], locations[start:last]) {
+				if distance(expected[i+c.left].line, locations[start+c.right].line) <= limit {
 					m.join(known[i+c.left], g.results[start+c.right], rung)
 				}
 			}
@@ -68,8 +68,8 @@ func (m *matcher) near(g group, rung string, limit int64) {
 	}
 }
 
-// sameColumn joins findings and results of one line, of which one side has more: only the column tells which is which.
-// Both are sorted by column.
+// sameColumn joins findings and results of one line by column, if their numbers differ. Both lists are sorted by
+// column.
 func (m *matcher) sameColumn(known, results []int32, rung string) {
 	ofKnown := func(k int32) uint64 { return uint64(m.known[k].Column) }
 	ofResult := func(r int32) uint64 { return uint64(m.results[r].Column) }

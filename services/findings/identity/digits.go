@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// position finds the line numbers that messages speak of ("declared at 5959:23", "see line 12"): they move with the
-// code.
+// position matches line numbers in messages ("declared at 5959:23", "see line 12"), which change when code moves.
 var position = regexp.MustCompile(`(?i)\b\d+:\d+\b|:\d+\b|\b(?:lines?|columns?|col\.?)[ :#]+\d+(?:\s*(?:-|to|and|–)\s*\d+)?`)
 
-// withoutPositions replaces them. Most messages have none, which is seen much faster than by the expression.
+// withoutPositions replaces line numbers by "#". Most messages have none; a scan of the bytes finds that out much
+// faster than the expression.
 func withoutPositions(message string) string {
 	if !mayHavePosition(message) {
 		return message
@@ -17,10 +17,10 @@ func withoutPositions(message string) string {
 	return position.ReplaceAllString(message, "#")
 }
 
-// mayHavePosition is false only if there is none: each has a digit behind a colon, or behind a space, colon or # that a
-// word with "lin" or "col" is in front of.
+// mayHavePosition returns false only if position cannot match. A position has a digit after a colon, or a digit after a
+// space or # that follows a word with "lin" or "col".
 func mayHavePosition(message string) bool {
-	apart := 0 // where a digit is behind a space or #, if one is
+	apart := 0 // the last index of a digit after a space or #, or 0
 	for i := 1; i < len(message); i++ {
 		if c := message[i]; c < '0' || c > '9' {
 			continue
@@ -40,13 +40,13 @@ func mayHavePosition(message string) bool {
 	return false
 }
 
-// withoutLineNumbers leaves those out that some tools write before each line of a snippet ("156: x := y").
+// withoutLineNumbers removes the line numbers that some tools write before each line of a snippet ("156: x := y").
 func withoutLineNumbers(snippet string) string {
 	if !strings.ContainsAny(snippet, "0123456789") {
 		return snippet
 	}
 	var b strings.Builder
-	kept := 0 // up to here snippet is in b
+	kept := 0 // snippet[:kept] is processed
 	for start := 0; start < len(snippet); {
 		if n := lineNumber(snippet[start:]); n > 0 && start+n < len(snippet) && isBlank(snippet[start+n]) {
 			b.WriteString(snippet[kept:start])
@@ -65,7 +65,7 @@ func withoutLineNumbers(snippet string) string {
 	return b.String()
 }
 
-// lineNumber is where the number ends that a line begins with, and the colon or bar behind it; 0 if there is none.
+// lineNumber returns the length of a leading line number with its colon or bar, or 0 if there is none.
 func lineNumber(line string) int {
 	i := 0
 	for i < len(line) && isBlank(line[i]) {
@@ -83,7 +83,7 @@ func lineNumber(line string) int {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// collapse makes texts equal that differ in white space only.
+// collapse replaces each run of white space by one space, and trims the ends.
 func collapse(s string) string {
 	if s = strings.TrimSpace(s); collapsed(s) {
 		return s
@@ -91,8 +91,7 @@ func collapse(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// collapsed reports whether all white space of a text is single spaces between words. It may say no where it is; then
-// nothing is saved.
+// collapsed reports whether a text has only single spaces between words. False negatives only cost time.
 func collapsed(s string) bool {
 	before := byte(' ')
 	for i := 0; i < len(s); i++ {

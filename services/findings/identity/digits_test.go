@@ -10,14 +10,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What every result passes is written out; these expressions say what it does.
+// The hand-written scanners have to agree with these expressions.
 var (
 	lineNumbersExpression  = regexp.MustCompile(`(?m)^[ \t]*\d+[:|][ \t]`)
 	numberedLineExpression = regexp.MustCompile(`^[ \t]*(\d+)[:|][ \t]?(.*)$`)
 	namedExpression        = regexp.MustCompile(`\S*(?:[a-z][A-Z]|[_()\[\]{}*.$0-9])\S*`)
 )
 
-// texts are made of pieces that the expressions look for.
+// texts is built of pieces that the expressions match.
 var texts = rapid.Custom(func(t *rapid.T) string {
 	pieces := rapid.SliceOfN(rapid.SampledFrom([]string{
 		" ", "\t", "\n", "\r\n", "\v", "\f", "0", "12", "7", ":", "|", "#", "-", "line", "Lines", "LINE ", "col.", "Column", "ſ", "K", "to", "–", "and",
@@ -51,7 +51,7 @@ func TestWrittenOutExpressions(t *testing.T) {
 	})
 }
 
-// slowShape is shape as it was when its version was given.
+// slowShape is shape as it was when its version was introduced.
 func slowShape(code string) string {
 	var b strings.Builder
 	open := map[rune]bool{}
@@ -90,14 +90,14 @@ func slowShape(code string) string {
 	return b.String()
 }
 
-// Occurrences are counted as a map counts them, however the tables grow.
+// occurrences counts like a map, however its tables grow.
 func TestOccurrences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var counted occurrences
 		seen := map[[16]byte]int{}
 		for range rapid.IntRange(0, 300).Draw(t, "keys") {
 			var key [16]byte
-			// Few tables and places, so that they collide.
+			// Few tables and slots, so that hashes collide.
 			binary.BigEndian.PutUint64(key[:], rapid.Uint64Range(0, 3).Draw(t, "top")<<62|rapid.Uint64Range(1, 100).Draw(t, "rest"))
 			if got := counted.count(key); got != seen[key] {
 				t.Fatalf("%x: got %d, want %d", key, got, seen[key])

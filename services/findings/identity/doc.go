@@ -1,23 +1,25 @@
-// Package identity decides which finding of an earlier scan a result is: version 2 of the identity ladder.
+// Package identity matches the results of a scan to the findings of earlier scans. It implements version 2 of the
+// identity ladder.
 //
-// What is known of a result becomes [Evidence]: hashes of the rule, the file, the tool's own ids, the code, and the
-// message. [Match] joins the results of a scan with the findings that are known, one to one, rung by rung, the
-// strongest first:
+// [Evidence] is what a result can be recognised by: hashes of the rule, the path, the tool's own ids, the code, and the
+// message. [Match] joins results and findings one to one, rung by rung, the strongest rung first:
 //
-//  1. the same rule and file, and the tool's match-based id, its fingerprint, the hashes of code and formula, the code without
-//     regard to white space, or, where there is neither code nor a hash of it, the message without line numbers;
-//  2. the same in a file that moved: contents prove it, the scanner says so, or most of what vanished from one file came up in
-//     one that was not there before; and code that moved by itself, to a new file or certainly away from its place, if it is
-//     long enough and there is only one;
-//  3. the same rule and file, and code of the same shape near its place: a variable was renamed;
-//  4. the same rule and file exactly where it is expected: the code was changed.
+//  1. The rule and the path are equal, and one more piece of evidence: the tool's match-based id, its fingerprint,
+//     its hashes of code and formula, or the code without white space. A result that has neither code nor a hash of
+//     it is matched by its message without line numbers.
+//  2. The same evidence in a file that moved. A file has moved if its contents are equal, if the scanner says so, or
+//     if most of what disappeared from one file appeared in a new one. Single pieces of code can move, too: to a new
+//     file, or away from a line that was scanned. The code has to be long enough and unique.
+//  3. The rule and the path are equal, and code of the same shape is near the expected line: a variable was renamed.
+//  4. The rule and the path are equal, and the result is exactly on the expected line: the code was changed.
 //
-// A line is never evidence alone. Where it has to be is told by anchors: pairs of the same file that are certain. They
-// also tell equal hits of one file apart (one file of 1,027 results had 925 distinct fingerprints, one of them nine
-// times): as many as there were keep their order; if some came or went, the fewest insertions and deletions of lines
-// that explain the places tell which. Where code was reordered, each hit goes with the anchors on both sides of it.
-// What stays ambiguous becomes a new finding, and says so.
+// A line alone is never evidence. Anchors, which are certain pairs of the same file, give the expected line of a
+// finding. They also tell equal results of one file apart. (One real file of 1,027 results had 925 distinct
+// fingerprints; one fingerprint occurred nine times.) If the number of equal results is unchanged, they keep their
+// order. Otherwise the pairing that needs the fewest insertions and deletions of lines wins. Where code was reordered,
+// each result is paired between the anchors on both sides of it. A result that stays ambiguous becomes a new finding,
+// and the join says why.
 //
-// An identity is a name ([Assigner]), given at birth and kept while the evidence changes. The version of the ladder is
-// stored with the evidence, which a later version can make anew.
+// An [Assigner] gives a finding its identity when it is first seen. The identity stays the same while the evidence
+// changes. Evidence is stored with the version of the ladder, so that a later version can recompute it.
 package identity

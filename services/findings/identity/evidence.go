@@ -10,42 +10,42 @@ import (
 	"strings"
 )
 
-// Text is what a tool says about one result, as far as it helps to recognise it.
+// Text is what a tool reports about one result, as far as matching uses it.
 type Text struct {
-	// Rule is the present name of the rule: former names are replaced before. Path is relative to the checkout.
+	// Rule is the current name of the rule; callers resolve aliases first. Path is relative to the checkout.
 	Rule, Path string
-	// MatchBasedID and ToolFingerprint are the tool's ids; PatternHash and CodeHash its hashes of the rule's formula with
-	// its values and of the matched code. Each may be empty.
+	// MatchBasedID and ToolFingerprint are the tool's ids. PatternHash is its hash of the rule's formula with the bound
+	// values, CodeHash its hash of the matched code. Each may be empty.
 	MatchBasedID, ToolFingerprint, PatternHash, CodeHash string
-	// Snippet is the code; Message the text for people.
+	// Snippet is the code. Message is the text for people.
 	Snippet, Message string
 	// Line, Column and EndLine are 1-based.
 	Line, Column, EndLine int
 }
 
-// Evidence is by what a result is recognised: hashes, 0 for what is not there, and its place, which is evidence only
-// together with others. It holds no text, so that hundreds of thousands fit into memory.
+// Evidence is what a result is recognised by: hashes, 0 for an absent part, and a location, which counts only together
+// with other evidence. It has no text, so that hundreds of thousands fit into memory.
 type Evidence struct {
-	// Rule and Path are always there.
+	// Rule and Path are always present.
 	Rule, Path uint64
-	// MatchBased is without its trailing number, which only says the order in the file.
+	// MatchBased excludes the trailing number, which only gives the order in the file.
 	MatchBased, ToolFingerprint, Pattern, Code uint64
-	// Snippet is the matched lines without regard to white space; Shape is the same with names, numbers and strings
-	// replaced. Without code both are of the message.
+	// Snippet is the matched lines with collapsed white space. Shape is the same with names, numbers and strings
+	// replaced. Without code both come from the message.
 	Snippet, Shape, Message uint64
 	Line, Column            int32
-	// Base and Parent are the last and the last but one part of the path, and Dir is all before the last: files that moved
-	// tend to keep one of them.
+	// Base is the last part of the path, Parent the one before, Dir everything before the last. A file that moves tends
+	// to keep one of them.
 	Base, Parent, Dir uint32
 	// Specific says that the code is long enough to be recognised in another file.
 	Specific bool
 }
 
-// EvidenceOf hashes what a tool says.
+// EvidenceOf hashes the text of one result.
 func EvidenceOf(t Text) Evidence { return (*Hasher)(nil).EvidenceOf(t) }
 
-// Hasher is EvidenceOf for many results: it remembers hashes of rules and directories, which most results share. A nil
-// one remembers nothing. It is not safe for concurrent use.
+// Hasher computes EvidenceOf for many results. It caches the hashes of rules and directories, which most results share.
+// A nil Hasher caches nothing. It is not safe for concurrent use.
 type Hasher struct {
 	rules map[string]uint64
 	dirs  map[string]dirHashes
@@ -53,8 +53,8 @@ type Hasher struct {
 
 type dirHashes struct{ dir, parent uint32 }
 
-// maxRemembered bounds what a Hasher remembers of each kind.
-const maxRemembered = 2000
+// maxCached bounds each cache of a Hasher.
+const maxCached = 2000
 
 func (h *Hasher) rule(name string) uint64 {
 	if h == nil {
@@ -63,7 +63,7 @@ func (h *Hasher) rule(name string) uint64 {
 	hash, known := h.rules[name]
 	if !known {
 		hash = hashOf("rule", name)
-		h.rules = remember(h.rules, name, hash)
+		h.rules = cacheHash(h.rules, name, hash)
 	}
 	return hash
 }
@@ -74,20 +74,20 @@ func (h *Hasher) dir(dir string) (hashes dirHashes) {
 		if ok {
 			return known
 		}
-		defer func() { h.dirs = remember(h.dirs, dir, hashes) }()
+		defer func() { h.dirs = cacheHash(h.dirs, dir, hashes) }()
 	}
 	return dirHashes{dir: uint32(hashOf("dir", dir)), parent: uint32(hashOf("parent", path.Base(dir)))}
 }
 
-func remember[T any](known map[string]T, name string, value T) map[string]T {
-	if known == nil || len(known) >= maxRemembered {
+func cacheHash[T any](known map[string]T, name string, value T) map[string]T {
+	if known == nil || len(known) >= maxCached {
 		known = map[string]T{}
 	}
 	known[strings.Clone(name)] = value
 	return known
 }
 
-// EvidenceOf hashes what a tool says.
+// EvidenceOf hashes the text of one result.
 func (h *Hasher) EvidenceOf(t Text) Evidence {
 	dir := h.dir(path.Dir(t.Path))
 	e := Evidence{
@@ -103,7 +103,7 @@ func (h *Hasher) EvidenceOf(t Text) Evidence {
 		Line:            clamp(t.Line),
 		Column:          clamp(t.Column),
 	}
-	snippet := collapse(ownLines(t.Snippet, t.Line, t.EndLine))
+	snippet := collapse(matchedLines(t.Snippet, t.Line, t.EndLine))
 	message := collapse(withoutPositions(t.Message))
 	e.Snippet, e.Message = hashOf("snippet", snippet), hashOf("message", message)
 	e.Specific = specific(snippet) || snippet == "" && e.Code != 0
@@ -117,7 +117,7 @@ func (h *Hasher) EvidenceOf(t Text) Evidence {
 // PathHash is the hash of a path, as Evidence has it.
 func PathHash(p string) uint64 { return hashOf("path", p) }
 
-// Rung is the strongest evidence at hand.
+// Rung is the strongest rung that has evidence.
 func (e Evidence) Rung() string {
 	switch {
 	case e.MatchBased != 0:
@@ -132,11 +132,11 @@ func (e Evidence) Rung() string {
 	return RungMessage
 }
 
-// Key is the strongest evidence with rule and path, but without the place: by it the same finding is looked up on other
-// refs. Equal ones in a file have equal keys.
+// Key combines the strongest evidence with rule and path, without the location. It is used to look up the same finding
+// on other refs. Equal results of one file have equal keys.
 func (e Evidence) Key() int64 { return int64(mix(e.Rule, e.Path, e.of(e.Rung()))) }
 
-// of is the evidence of one rung; 0 if there is none.
+// of returns the evidence of one rung, or 0 if there is none.
 func (e Evidence) of(rung string) uint64 {
 	switch rung {
 	case RungMatchBasedID:
@@ -152,14 +152,14 @@ func (e Evidence) of(rung string) uint64 {
 		return e.Snippet
 	case RungMessage:
 		if e.Snippet != 0 || e.Code != 0 || e.Pattern != 0 {
-			return 0 // tools say the same of many places
+			return 0 // many results of a tool have the same message
 		}
 		return e.Message
 	}
 	return e.Shape
 }
 
-// hashes are the parts that are stored, in their stored order: never change it without a new Version.
+// hashes returns the stored parts in their stored order. Changing the order needs a new Version.
 func (e *Evidence) hashes() []*uint64 {
 	return []*uint64{
 		&e.Rule, &e.Path, &e.MatchBased, &e.ToolFingerprint, &e.Pattern, &e.Code, &e.Snippet, &e.Shape, &e.Message,
@@ -168,7 +168,7 @@ func (e *Evidence) hashes() []*uint64 {
 
 const specificBit = 1 << 15
 
-// Encode is the stored form: the version, which parts there are, the parts, and the place.
+// Encode returns the stored form: the version, a mask of the present parts, the parts, and the location.
 func (e Evidence) Encode() []byte {
 	parts := e.hashes()
 	b := make([]byte, 3, 3+8*len(parts)+12+2*binary.MaxVarintLen32)
@@ -191,10 +191,10 @@ func (e Evidence) Encode() []byte {
 	return binary.AppendUvarint(b, uint64(max(e.Column, 0)))
 }
 
-// Decode reads what Encode wrote. Evidence of another version is not read: it has to be made anew.
+// Decode reads what Encode wrote. It returns an error for evidence of another version, which has to be recomputed.
 func Decode(b []byte) (e Evidence, version int, err error) {
 	if len(b) < 3 {
-		return e, 0, errors.New("evidence is cut off")
+		return e, 0, errors.New("evidence is truncated")
 	}
 	version = int(b[0])
 	if version != Version {
@@ -207,12 +207,12 @@ func Decode(b []byte) (e Evidence, version int, err error) {
 			continue
 		}
 		if len(b) < 8 {
-			return Evidence{}, version, errors.New("evidence is cut off")
+			return Evidence{}, version, errors.New("evidence is truncated")
 		}
 		*part, b = binary.BigEndian.Uint64(b), b[8:]
 	}
 	if len(b) < 12 {
-		return Evidence{}, version, errors.New("evidence is cut off")
+		return Evidence{}, version, errors.New("evidence is truncated")
 	}
 	e.Specific = mask&specificBit != 0
 	for _, part := range []*uint32{&e.Base, &e.Parent, &e.Dir} {
@@ -221,7 +221,7 @@ func Decode(b []byte) (e Evidence, version int, err error) {
 	for _, place := range []*int32{&e.Line, &e.Column} {
 		v, n := binary.Uvarint(b)
 		if n <= 0 || v > math.MaxInt32 {
-			return Evidence{}, version, errors.New("evidence has no place")
+			return Evidence{}, version, errors.New("evidence has no location")
 		}
 		*place, b = int32(v), b[n:]
 	}
@@ -231,18 +231,18 @@ func Decode(b []byte) (e Evidence, version int, err error) {
 	return e, version, nil
 }
 
-// hashOf is the beginning of the SHA-256 of a text and what it is; 0 for an empty one.
+// hashOf is the first 64 bits of the SHA-256 of a kind and a text, and 0 for an empty text.
 func hashOf(kind, text string) uint64 {
 	if text == "" {
 		return 0
 	}
-	var near [512]byte // most texts fit, and need no memory of their own
-	b := append(append(append(near[:0], kind...), 0), text...)
+	var stack [512]byte // most texts fit
+	b := append(append(append(stack[:0], kind...), 0), text...)
 	sum := sha256.Sum256(b)
 	return max(binary.BigEndian.Uint64(sum[:8]), 1)
 }
 
-// mix combines hashes into one; their order counts.
+// mix combines hashes into one. Their order matters.
 func mix(hashes ...uint64) uint64 {
 	h := uint64(0x9e3779b97f4a7c15)
 	for _, v := range hashes {

@@ -2,10 +2,10 @@ package identity
 
 import "slices"
 
-// maxConsidered is how many candidates a join tells of.
+// maxConsidered bounds the candidates of a join.
 const maxConsidered = 5
 
-// refuse remembers what a result could have been.
+// refuse records the findings that a result could have been, and why they were not chosen.
 func (m *matcher) refuse(r int32, known []int32, rung, why string) {
 	if m.ambiguous == nil {
 		m.ambiguous = map[int32][]Candidate{}
@@ -15,8 +15,8 @@ func (m *matcher) refuse(r int32, known []int32, rung, why string) {
 	}
 }
 
-// explain tells of each new result, and of each that was not joined by exact evidence, which other findings were
-// considered: those of the same rule in the same file that are left, and those with the same code elsewhere.
+// explain adds the candidates to each new result and to each inexact join: unmatched findings of the same rule and
+// file, and findings with the same code elsewhere.
 func (m *matcher) explain() {
 	left := map[uint64][]int32{}
 	for k := range m.known {
@@ -50,7 +50,7 @@ func (m *matcher) explain() {
 	m.ambiguous = nil
 }
 
-// whyNot says why a finding of the same rule and file was not joined with a result.
+// whyNot returns the reason why a finding of the same rule and file was not joined with a result.
 func (m *matcher) whyNot(k int32, e Evidence) string {
 	switch known := m.known[k]; {
 	case known.Shape == e.Shape:

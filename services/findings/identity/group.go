@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// group is all of equal evidence that is not joined yet, as indexes in the order of the file. Findings that are there
-// come before those that are gone.
+// group has the unmatched findings and results of equal evidence, as indexes in file order. Open findings come before
+// closed ones.
 type group struct{ known, results []int32 }
 
-// table finds equal keys. It is used again for each pass, so that its memory is taken once.
+// table is a hash table of evidence keys. Each pass reuses its memory.
 type table struct {
 	slots   []int32  // number of the key + 1, by hash
 	keys    []uint64 // by number
@@ -23,7 +23,7 @@ const (
 	sideResults
 )
 
-// number finds or adds a key; -1 if it may not be added.
+// number returns the number of a key, and adds the key if add is set. It returns -1 for an unknown key otherwise.
 func (t *table) number(key uint64, add bool) int32 {
 	mask := uint64(len(t.slots) - 1)
 	for at := key & mask; ; at = (at + 1) & mask {
@@ -42,7 +42,7 @@ func (t *table) number(key uint64, add bool) int32 {
 	}
 }
 
-// sized makes a slice of zeros, of the memory of another one if that is enough.
+// sized returns a zeroed slice of length n. It reuses the memory of s if that suffices.
 func sized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -62,12 +62,12 @@ func (t *table) reset(known, results int) {
 	t.of[sideKnown], t.of[sideResults] = sized(t.of[sideKnown], known), sized(t.of[sideResults], results)
 }
 
-// eachGroup yields the groups of what is not joined yet that have both findings and results, with one key for findings
-// and one for results; a key of 0 leaves out. It takes linear time but for the order within groups. The groups stay
-// valid until the next call.
+// eachGroup yields the groups that have both unmatched findings and unmatched results. There is one key function for
+// findings and one for results; a key of 0 excludes an entry. eachGroup takes linear time, except for sorting within
+// groups. A group is valid until the next call.
 func (m *matcher) eachGroup(knownKey, resultKey func(*Evidence) uint64, yield func(group)) {
-	if m.left != nil {
-		m.sweep()
+	if m.unmatched != nil {
+		m.dropJoined()
 	}
 	knownN, knownAt := m.side(sideKnown)
 	resultsN, resultAt := m.side(sideResults)
@@ -101,9 +101,9 @@ func (m *matcher) eachGroup(knownKey, resultKey func(*Evidence) uint64, yield fu
 	}
 }
 
-// side is how many there are on a side, and the index of each.
+// side returns the number of unmatched entries of a side, and a function that returns the index of each.
 func (m *matcher) side(side int) (n int, at func(int) int32) {
-	if m.left == nil {
+	if m.unmatched == nil {
 		if side == sideKnown {
 			n = len(m.known)
 		} else {
@@ -111,14 +111,14 @@ func (m *matcher) side(side int) (n int, at func(int) int32) {
 		}
 		return n, func(i int) int32 { return int32(i) }
 	}
-	all := m.left.known
+	all := m.unmatched.known
 	if side == sideResults {
-		all = m.left.results
+		all = m.unmatched.results
 	}
 	return len(all), func(i int) int32 { return all[i] }
 }
 
-// collect sorts the members of a side by the number of their key; count becomes where those of each key end.
+// collect sorts the members of a side by key number. Afterwards t.count has the end of each key's members.
 func (t *table) collect(side int, at func(int) int32) {
 	ends := sized(t.count[side], len(t.keys))
 	total := int32(0)
@@ -143,7 +143,7 @@ func (t *table) collect(side int, at func(int) int32) {
 	t.count[side], t.members[side] = ends, members
 }
 
-// inOrder sorts a group by place, findings that are there first.
+// inOrder sorts a group by location, open findings first.
 func (m *matcher) inOrder(g group) {
 	if len(g.known) > 1 {
 		slices.SortFunc(g.known, func(a, b int32) int {
@@ -169,8 +169,8 @@ func byPlace(x, y *Evidence, a, b int32) int {
 	return cmp.Or(cmp.Compare(x.Column, y.Column), cmp.Compare(a, b))
 }
 
-// open are the findings of the group that are there.
-func (m *matcher) open(g group) []int32 {
+// openFindings returns the open findings of the group.
+func (m *matcher) openFindings(g group) []int32 {
 	n := 0
 	for n < len(g.known) && m.known[g.known[n]].Open {
 		n++
@@ -178,8 +178,8 @@ func (m *matcher) open(g group) []int32 {
 	return g.known[:n]
 }
 
-// refine splits a group by finer evidence, yields the parts that have both findings and results, and returns what they
-// left.
+// refine splits a group by finer evidence and yields the parts that have both findings and results. It returns what is
+// still unmatched.
 func (m *matcher) refine(g group, finer func(*Evidence) uint64, yield func(group)) group {
 	known, results := slices.Clone(g.known), slices.Clone(g.results)
 	ofKnown := func(k int32) uint64 { return finer(&m.known[k].Evidence) }
@@ -202,7 +202,7 @@ func (m *matcher) refine(g group, finer func(*Evidence) uint64, yield func(group
 	return m.rest(g)
 }
 
-// cut takes the members of the first key.
+// cut splits off the leading members that have the same key.
 func cut(all []int32, of func(int32) uint64) (same, rest []int32) {
 	n := 1
 	for n < len(all) && of(all[n]) == of(all[0]) {
@@ -211,7 +211,7 @@ func cut(all []int32, of func(int32) uint64) (same, rest []int32) {
 	return all[:n:n], all[n:]
 }
 
-// rest is what of a group is not joined yet.
+// rest returns the members of a group that are not joined yet.
 func (m *matcher) rest(g group) (rest group) {
 	for _, k := range g.known {
 		if !m.taken[k] {

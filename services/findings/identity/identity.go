@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Version is the version of the ladder, which is stored with the evidence of each finding.
+// Version is the version of the identity ladder. It is stored with the evidence of each finding.
 const Version = 2
 
-// namesVersion is the version of the forms of names, which stay what they were at birth.
+// namesVersion is the version of the input of fingerprints. Stored fingerprints depend on it and never change.
 const namesVersion = 1
 
-// The rungs of the ladder, the strongest first: which evidence joined a result to a finding. The first five are exact:
-// rule and path are the same, too. In front of those that joined it in another file stands MovedFile or Moved.
+// The rungs of the ladder, the strongest first. A rung names the evidence that joined a result to a finding. The first
+// five are exact: the rule and the path are equal, too. MovedFile or Moved precedes the rung of a join across files.
 const (
 	RungMatchBasedID    = "match_based_id"
 	RungToolFingerprint = "tool_fingerprint"
@@ -26,12 +26,12 @@ const (
 	RungShape           = "shape"
 	RungLine            = "line"
 
-	// MovedFile is before the rung of a finding whose whole file moved, Moved of one that moved by itself.
+	// MovedFile precedes the rung if the whole file moved, Moved if only the finding did.
 	MovedFile = "moved_file:"
 	Moved     = "moved:"
 )
 
-// Exact reports whether a rung is evidence by itself: nothing has to be explained about such a join.
+// Exact reports whether a rung needs no explanation, because its evidence is sufficient.
 func Exact(rung string) bool {
 	switch rung {
 	case RungMatchBasedID, RungToolFingerprint, RungCode, RungSnippet, RungMessage:
@@ -40,38 +40,38 @@ func Exact(rung string) bool {
 	return false
 }
 
-// Identity is what a finding is called that was never seen before.
+// Identity is the identity of a finding that is new.
 type Identity struct {
-	// Fingerprint is the name: 32 hexadecimal digits, unique among the results of one [Assigner], and equal for equal
-	// results on any ref.
+	// Fingerprint is 32 hexadecimal digits. It is unique among the results of one [Assigner], and equal for equal
+	// results on every ref.
 	Fingerprint string
 	// Rung is the evidence that was used, one of the Rung constants.
 	Rung string
-	// Occurrence counts the results of equal evidence in file order, from 0.
+	// Occurrence counts results of equal evidence in file order, from 0.
 	Occurrence int
-	// SyntacticID is 32 hexadecimal digits over rule, path and code (the message where there is no code), and how many
-	// equal ones came before: it changes with any edit of the code.
+	// SyntacticID is 32 hexadecimal digits: a hash of the rule, the path, the code (or the message, if there is no
+	// code), and the number of equal results before this one. Any edit of the code changes it.
 	SyntacticID string
-	// MatchBasedID is the tool's, else 128 hexadecimal digits, an underscore and the occurrence.
+	// MatchBasedID is the tool's id. If there is none, it is 128 hexadecimal digits, an underscore and the occurrence.
 	MatchBasedID string
 }
 
-// Assigner gives names to the results of one analysis, which is one tool and category of one project and ref. Results
-// have to come in file order. It is not safe for concurrent use and takes about 16 bytes for each distinct piece of
+// Assigner gives identities to the results of one analysis: one tool and category of one project and ref. Results have
+// to come in file order. An Assigner is not safe for concurrent use. It takes about 16 bytes per distinct piece of
 // evidence.
 type Assigner struct {
 	seen   occurrences
 	buffer []byte
 }
 
-// NewAssigner starts an analysis.
+// NewAssigner returns an Assigner for one analysis.
 func NewAssigner() *Assigner { return &Assigner{} }
 
-// Assign names the next result of a tool (its stable name, without its version). The same results in the same order
-// always get the same names.
+// Assign returns the identity of the next result. tool is the stable name of the tool, without its version. The same
+// results in the same order always get the same identities.
 func (a *Assigner) Assign(tool string, e Text) Identity {
 	codeRung, codeEvidence := code(e)
-	rung, evidence := climb(e)
+	rung, evidence := strongestID(e)
 	if rung == "" {
 		rung, evidence = codeRung, codeEvidence
 	}
@@ -80,7 +80,7 @@ func (a *Assigner) Assign(tool string, e Text) Identity {
 	id := Identity{Rung: rung, Occurrence: a.seen.count(key)}
 	id.Fingerprint = final(key, id.Occurrence)
 
-	// Where the code is the evidence already, so is its count: a second entry for each result is saved.
+	// If the code is the evidence, its count is known already. This saves a second entry for each result.
 	nth := id.Occurrence
 	if codeRung != rung {
 		nth = a.seen.count(a.sum("code", tool, e.Rule, e.Path, codeRung, codeEvidence))
@@ -98,8 +98,8 @@ func (a *Assigner) Assign(tool string, e Text) Identity {
 	return id
 }
 
-// climb chooses the strongest of the tool's own ids; none: rung is empty.
-func climb(e Text) (rung, evidence string) {
+// strongestID returns the strongest of the tool's own ids. rung is empty if there is none.
+func strongestID(e Text) (rung, evidence string) {
 	for _, rung := range [...]string{RungMatchBasedID, RungToolFingerprint} {
 		if evidence := evidenceOf(rung, e); evidence != "" {
 			return rung, evidence
@@ -108,7 +108,7 @@ func climb(e Text) (rung, evidence string) {
 	return "", ""
 }
 
-// code is the evidence that does not depend on the tool's own ids.
+// code returns the evidence that does not depend on the tool's own ids.
 func code(e Text) (rung, evidence string) {
 	if evidence := evidenceOf(RungSnippet, e); evidence != "" {
 		return RungSnippet, evidence
@@ -134,7 +134,7 @@ func (a *Assigner) sum(parts ...string) [16]byte {
 	return [16]byte(full[:16])
 }
 
-// fields appends the version and each part with its length before it, so that no two lists of parts look the same.
+// fields appends the version, and each part after its length, so that different lists of parts never encode equally.
 func fields(b []byte, parts ...string) []byte {
 	b = binary.BigEndian.AppendUint64(b, namesVersion)
 	for _, part := range parts {

@@ -42,7 +42,7 @@ func TestLadderTakesTheStrongestEvidence(t *testing.T) {
 	}
 }
 
-// The forms are stored, so a change of them is a change of Version.
+// The fingerprints are stored, so changing them needs a new Version.
 func TestFormsArePinned(t *testing.T) {
 	id := assign(base, base)[1]
 	want := identity.Identity{
@@ -186,7 +186,7 @@ func TestReindentingChangesNothing(t *testing.T) {
 	})
 }
 
-// Unrelated results in between do not move the others.
+// Unrelated results in between do not change the others' identities.
 func TestOtherResultsDoNotCount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		others := rapid.SliceOfN(evidence(), 0, 30).Draw(t, "others")

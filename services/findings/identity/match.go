@@ -6,34 +6,35 @@ import "slices"
 type Known struct {
 	Evidence
 	ID int64
-	// Name is that of its identity (findings.fingerprint).
+	// Name is the fingerprint of its identity (findings.fingerprint).
 	Name string
-	// Open says that the latest scan saw it. One that is gone may come back, but gives way to one that is there.
+	// Open says that the latest scan reported the finding. A closed finding may be reopened, but open findings are
+	// matched first.
 	Open bool
 }
 
 // Options is what is known about the files of a scan. Paths are hashes (PathHash).
 type Options struct {
-	// Moved maps former paths to present ones where equal contents prove it.
+	// Moved maps former paths to present ones. Equal contents prove these moves.
 	Moved map[uint64]uint64
-	// Renamed are former paths of files that the scanner says were renamed.
+	// Renamed has the former paths of files that the scanner reports as renamed.
 	Renamed map[uint64]bool
-	// Skipped are files that the scan could not look at: what is known of them is probably still there.
+	// Skipped has the files that the scan could not read. Their findings are probably still there.
 	Skipped map[uint64]bool
-	// LookedAt says that the scan ran over the file, so that it is still there; nil if that is not known.
+	// LookedAt reports whether the scan ran over the file, so that the file still exists. Nil means unknown.
 	LookedAt func(path uint64) bool
-	// NewFile says that the file was not there in the scan before; nil if that is not known.
+	// NewFile reports whether the file was absent from the scan before. Nil means unknown.
 	NewFile func(path uint64) bool
 }
 
-// Join is what became of one result.
+// Join is the outcome of matching one result.
 type Join struct {
-	// Known is the index of the finding, -1 for a new one.
+	// Known is the index of the finding, or -1 if the result is a new finding.
 	Known int
-	// Rung is the evidence that joined them; empty for a new one.
+	// Rung is the evidence that joined the two; empty for a new finding.
 	Rung string
-	// Considered are the findings that it could have been, at most five, where the join is not exact or there is none. The
-	// one that was chosen is the first.
+	// Considered lists at most five findings that the result could have been, if the join is not exact or there is
+	// none. The chosen finding is first.
 	Considered []Candidate
 }
 
@@ -41,13 +42,14 @@ type Join struct {
 type Candidate struct {
 	// Known is the index of the finding.
 	Known int
-	// Rung is the evidence that spoke for it; Refused is why it was not taken, in words for people, and empty if it was.
+	// Rung is the evidence in favour of the finding. Refused is the reason why it was not chosen, as text for people;
+	// it is empty for the chosen finding.
 	Rung, Refused string
 }
 
 // Match joins results with findings of the same tool and category, one to one, by the strongest evidence first. It
-// gives one Join for each result. The same arguments always give the same answer. Its cost grows with n log n at worst,
-// and with n for a report that has not changed.
+// returns one Join for each result, and is deterministic. It takes at most O(n log n), and linear time for an unchanged
+// report.
 func Match(known []Known, results []Evidence, o Options) []Join {
 	m := &matcher{
 		known: known, results: results, options: o,
@@ -56,8 +58,8 @@ func Match(known []Known, results []Evidence, o Options) []Join {
 	for i := range m.joins {
 		m.joins[i].Known = -1
 	}
-	m.byKey(whole, whole, func(g group) { m.alike(g, "") }, func(g group) { m.align(g, "") })
-	for _, stage := range []func(){m.samePlace, m.movedFiles, m.movedAlone, m.changedCode, m.explain} {
+	m.byKey(fullKey, fullKey, func(g group) { m.joinInOrder(g, "") }, func(g group) { m.align(g, "") })
+	for _, stage := range []func(){m.sameFile, m.movedFiles, m.movedAlone, m.changedCode, m.explain} {
 		if !m.anythingLeft() {
 			break
 		}
@@ -74,24 +76,24 @@ type matcher struct {
 	taken   []bool // by index of known
 	certain []bool // by index of result: the join is an anchor
 
-	left      *leftOver // nil as long as nothing is joined
+	unmatched *unmatched // nil until the first pass is done
 	table     table
-	anchors   []anchor // of the files that have something left
-	anchored  bool     // anchors are those of the joins so far
+	anchors   []anchor // of the files that have unmatched findings
+	collected bool     // anchors include all joins so far
 	ambiguous map[int32][]Candidate
 }
 
-// whole is the key of all evidence but the place.
-func whole(e *Evidence) uint64 {
+// fullKey is the key of all evidence except the location.
+func fullKey(e *Evidence) uint64 {
 	return mix(e.Rule, e.Path, e.MatchBased, e.ToolFingerprint, e.Pattern, e.Code, e.Snippet, e.Message)
 }
 
-// exactRungs are tried in the same file, the strongest first.
+// exactRungs are tried within one file, the strongest first.
 var exactRungs = []string{RungMatchBasedID, RungToolFingerprint, RungCode, RungSnippet, RungMessage}
 
-// samePlace joins what has the same rule, the same file and the same evidence of one rung, though other evidence
+// sameFile joins results and findings that have equal rules, paths and evidence of one rung, although other evidence
 // changed.
-func (m *matcher) samePlace() {
+func (m *matcher) sameFile() {
 	for _, rung := range exactRungs {
 		key := func(e *Evidence) uint64 {
 			of := e.of(rung)
@@ -100,29 +102,30 @@ func (m *matcher) samePlace() {
 			}
 			return mix(e.Rule, e.Path, of)
 		}
-		m.byKey(key, key, func(g group) { m.alike(g, rung) }, func(g group) { m.choose(g, rung) })
+		m.byKey(key, key, func(g group) { m.joinInOrder(g, rung) }, func(g group) { m.disambiguate(g, rung) })
 	}
 }
 
-// byKey joins groups of equal keys in two turns: those in which nothing has to be chosen come first, because they tell
-// by how much the lines of a file have moved; the others are told apart with that.
-func (m *matcher) byKey(knownKey, resultKey func(*Evidence) uint64, sure, others func(group)) {
-	var wait []group
+// byKey joins groups of equal keys in two passes. Unambiguous groups come first, because they show by how much the
+// lines of a file moved. The second pass uses that to resolve the ambiguous groups.
+func (m *matcher) byKey(knownKey, resultKey func(*Evidence) uint64, unambiguous, ambiguous func(group)) {
+	var deferred []group
 	m.eachGroup(knownKey, resultKey, func(g group) {
-		if m.nothingToChoose(g) {
-			sure(g)
+		if m.isUnambiguous(g) {
+			unambiguous(g)
 		} else {
-			wait = append(wait, g)
+			deferred = append(deferred, g)
 		}
 	})
-	m.anchored = false
-	for _, g := range wait {
-		others(g)
+	m.collected = false
+	for _, g := range deferred {
+		ambiguous(g)
 	}
 }
 
-// nothingToChoose says that there is one finding and one result, or that all are where they were.
-func (m *matcher) nothingToChoose(g group) bool {
+// isUnambiguous reports whether a group has one finding and one result, or all its open findings are on their old
+// lines.
+func (m *matcher) isUnambiguous(g group) bool {
 	if len(g.known) != len(g.results) {
 		return false
 	}
@@ -137,24 +140,24 @@ func (m *matcher) nothingToChoose(g group) bool {
 	return true
 }
 
-// alike joins a group one by one. Without a rung it is the strongest evidence at hand. Only the place of a finding that
-// was there is an anchor.
-func (m *matcher) alike(g group, rung string) {
+// joinInOrder joins the members of a group by their order. An empty rung stands for the strongest evidence of each
+// result. Only the location of an open finding is an anchor.
+func (m *matcher) joinInOrder(g group, rung string) {
 	for i, k := range g.known {
 		m.join(k, g.results[i], rung)
 		m.certain[g.results[i]] = m.known[k].Open
 	}
 }
 
-// choose joins a group of equal evidence whose members may differ in weaker evidence, which tells them apart.
-func (m *matcher) choose(g group, rung string) {
+// disambiguate joins a group of equal evidence. Its members may differ in weaker evidence, which it tries first.
+func (m *matcher) disambiguate(g group, rung string) {
 	for _, finer := range []func(*Evidence) uint64{text, shapeOf} {
 		g = m.refine(g, finer, func(g group) { m.align(g, rung) })
 	}
 	m.align(g, rung)
 }
 
-// text is the code, or the message where there is none.
+// text is the hash of the code, or of the message if there is no code.
 func text(e *Evidence) uint64 {
 	if e.Snippet != 0 {
 		return e.Snippet
@@ -164,7 +167,7 @@ func text(e *Evidence) uint64 {
 
 func shapeOf(e *Evidence) uint64 { return e.Shape }
 
-// join takes a finding for a result. Without a rung it is the strongest evidence at hand.
+// join joins a finding with a result. An empty rung stands for the strongest evidence of the result.
 func (m *matcher) join(k, r int32, rung string) {
 	if rung == "" {
 		rung = m.results[r].Rung()
@@ -173,29 +176,29 @@ func (m *matcher) join(k, r int32, rung string) {
 }
 
 func (m *matcher) anythingLeft() bool {
-	m.sweep()
-	return len(m.left.known) > 0 && len(m.left.results) > 0
+	m.dropJoined()
+	return len(m.unmatched.known) > 0 && len(m.unmatched.results) > 0
 }
 
-// leftOver are what is not joined yet, in the order of the arguments.
-type leftOver struct{ known, results []int32 }
+// unmatched has what is not joined yet, in the order of the arguments.
+type unmatched struct{ known, results []int32 }
 
-// sweep takes out what was joined.
-func (m *matcher) sweep() {
-	if m.left == nil {
-		m.left = &leftOver{}
+// dropJoined removes what has been joined from the unmatched findings and results.
+func (m *matcher) dropJoined() {
+	if m.unmatched == nil {
+		m.unmatched = &unmatched{}
 		for k, taken := range m.taken {
 			if !taken {
-				m.left.known = append(m.left.known, int32(k))
+				m.unmatched.known = append(m.unmatched.known, int32(k))
 			}
 		}
 		for r := range m.joins {
 			if m.joins[r].Known < 0 {
-				m.left.results = append(m.left.results, int32(r))
+				m.unmatched.results = append(m.unmatched.results, int32(r))
 			}
 		}
 		return
 	}
-	m.left.known = slices.DeleteFunc(m.left.known, func(k int32) bool { return m.taken[k] })
-	m.left.results = slices.DeleteFunc(m.left.results, func(r int32) bool { return m.joins[r].Known >= 0 })
+	m.unmatched.known = slices.DeleteFunc(m.unmatched.known, func(k int32) bool { return m.taken[k] })
+	m.unmatched.results = slices.DeleteFunc(m.unmatched.results, func(r int32) bool { return m.joins[r].Known >= 0 })
 }

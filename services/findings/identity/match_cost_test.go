@@ -9,7 +9,7 @@ import (
 	"github.com/palisade/palisade/services/findings/identity"
 )
 
-// BenchmarkMatch joins reports of 300,000 results: the same again, all shifted, and one in which all lines are equal.
+// BenchmarkMatch matches reports of 300,000 results: unchanged, all shifted, and all on equal lines.
 func BenchmarkMatch(b *testing.B) {
 	const n = 300_000
 	report := func(shift int, code func(i int) string) []identity.Text {
@@ -37,8 +37,8 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
-// No report is expensive, whatever it is made of. The bound is far above what it takes, and far below what a quadratic
-// step would. It is one of computing: on a busy machine more time passes.
+// No report is expensive to match. The limit is far above the usual time, and far below the time of a quadratic
+// algorithm. It limits processor time, because wall time depends on how busy the machine is.
 func TestNoReportIsExpensive(t *testing.T) {
 	const n = 50_000
 	report := func(one func(i int) identity.Text) []identity.Text { return reportOf(n, one) }
@@ -78,7 +78,7 @@ func TestNoReportIsExpensive(t *testing.T) {
 	}
 }
 
-// computed is the time that this process has had on a processor. No test of this package runs beside another.
+// computed returns the processor time of this process. No other test of this package runs in parallel.
 func computed(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage
@@ -96,7 +96,7 @@ func reportOf(n int, one func(i int) identity.Text) []identity.Text {
 	return all
 }
 
-// A report that has not changed takes no more than 100 bytes for each result beside the arguments.
+// Matching an unchanged report takes at most 100 bytes per result in addition to the arguments.
 func TestSameReportTakesLittleMemory(t *testing.T) {
 	const n = 100_000
 	all := reportOf(n, func(i int) identity.Text { return at("a", fmt.Sprint("f", i%999), i, fmt.Sprintf("call%d()", i)) })

@@ -69,7 +69,7 @@ func TestMatchIsOneToOneAndRepeatable(t *testing.T) {
 	})
 }
 
-// The same report joins everything, each result with itself.
+// Matching a report with itself joins each result with itself.
 func TestMatchOfTheSameReport(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(texts(), 1, 60).Draw(t, "results")
@@ -82,7 +82,7 @@ func TestMatchOfTheSameReport(t *testing.T) {
 	})
 }
 
-// unique are results that can be told apart.
+// unique generates results that can be told apart.
 func unique() *rapid.Generator[[]identity.Text] {
 	return rapid.Custom(func(t *rapid.T) []identity.Text {
 		n := rapid.IntRange(1, 40).Draw(t, "n")
@@ -118,7 +118,7 @@ func TestRenamedFilesKeepAll(t *testing.T) {
 				after[i].Path = "pkg/" + after[i].Path
 			}
 		}
-		// All of a file moves, or none.
+		// Either all of a file moves, or nothing.
 		moved := map[string]bool{}
 		for i := range after {
 			moved[before[i].Path] = moved[before[i].Path] || after[i].Path != before[i].Path
@@ -145,7 +145,7 @@ func checkAll(t *rapid.T, before, after []identity.Text) {
 	}
 }
 
-// Without some of the findings the others stay what they are.
+// Removing some findings does not change the matches of the others.
 func TestRemovalMovesNoOther(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := unique().Draw(t, "before")
@@ -185,7 +185,7 @@ func linesOf(all []identity.Text) []int {
 	return lines
 }
 
-// What is in other files, and in which order the arguments come, changes nothing.
+// Other files and the order of the arguments do not change the matches.
 func TestOtherFilesDoNotCount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		inFile := func(path string, all []identity.Text) []identity.Text {
@@ -214,7 +214,7 @@ func TestOtherFilesDoNotCount(t *testing.T) {
 	})
 }
 
-// Equal hits that all move by the same number of lines stay what they are, although nothing else is in the file.
+// Equal results that all move by the same number of lines keep their identities, although nothing else is in the file.
 func TestShiftedEqualHitsKeepAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfNDistinct(rapid.IntRange(1, 2000), 1, 60, rapid.ID).Draw(t, "lines")

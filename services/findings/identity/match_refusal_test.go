@@ -7,7 +7,7 @@ import (
 	"github.com/palisade/palisade/services/findings/identity"
 )
 
-// Each case would be joined if it were not for one fact.
+// Each case differs in one fact from a case that would be joined.
 func TestMatchRefuses(t *testing.T) {
 	message := func(rule, path string, line int, text string) identity.Text {
 		return identity.Text{Rule: rule, Path: path, Line: line, Column: 4, Message: text}
@@ -94,7 +94,7 @@ func TestMatchRefuses(t *testing.T) {
 	}
 }
 
-// Equal hits of a file, of which some came or went: the fewest edits tell which.
+// Some equal results of a file came or went: the fewest edits tell which.
 func TestEqualHitsAreToldApart(t *testing.T) {
 	hits := func(lines ...int) (all []identity.Text) {
 		for _, line := range lines {
@@ -124,7 +124,7 @@ func TestEqualHitsAreToldApart(t *testing.T) {
 	}
 }
 
-// Functions that changed their order take their findings along, even such of equal code.
+// Functions that change their order keep their findings, even if their code is equal.
 func TestReorderedFunctions(t *testing.T) {
 	function := func(start int, name string) []identity.Text {
 		return []identity.Text{

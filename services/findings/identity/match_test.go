@@ -58,7 +58,7 @@ func TestMatch(t *testing.T) {
 	for name, c := range map[string]struct {
 		known   []identity.Text
 		results []identity.Text
-		gone    []int // of known
+		gone    []int // indexes of known
 		options identity.Options
 		want    string
 	}{

@@ -1,6 +1,7 @@
 package identity
 
-// movedFiles finds out which files became which, and joins what is in them as if they were one.
+// movedFiles finds the files that moved, and joins findings and results of a former and a present path as if the path
+// were the same.
 func (m *matcher) movedFiles() {
 	from, to := map[uint64]uint64{}, map[uint64]uint64{} // path to the number of its pair
 	for i, pair := range m.filePairs() {
@@ -22,18 +23,18 @@ func (m *matcher) movedFiles() {
 	for _, rung := range exactRungs {
 		name := MovedFile + rung
 		of := func(e *Evidence) uint64 { return e.of(rung) }
-		m.byKey(inPair(from, of), inPair(to, of), func(g group) { m.alike(g, name) }, func(g group) { m.choose(g, name) })
+		m.byKey(inPair(from, of), inPair(to, of), func(g group) { m.joinInOrder(g, name) }, func(g group) { m.disambiguate(g, name) })
 	}
-	m.drop()
-	m.eachGroup(inPair(from, shapeOf), inPair(to, shapeOf), func(g group) { m.near(g, MovedFile+RungShape, shapeLimit) })
-	m.drop()
+	m.invalidateAnchors()
+	m.eachGroup(inPair(from, shapeOf), inPair(to, shapeOf), func(g group) { m.joinNearby(g, MovedFile+RungShape, shapeLimit) })
+	m.invalidateAnchors()
 	anything := func(*Evidence) uint64 { return 1 }
-	m.eachGroup(inPair(from, anything), inPair(to, anything), func(g group) { m.near(g, MovedFile+RungLine, 0) })
-	m.drop()
+	m.eachGroup(inPair(from, anything), inPair(to, anything), func(g group) { m.joinNearby(g, MovedFile+RungLine, 0) })
+	m.invalidateAnchors()
 }
 
-// movedAlone joins single findings whose code went elsewhere while their file stayed: evidence that is left over once
-// on either side, and long enough to be no coincidence.
+// movedAlone joins single findings if their code moved and their file stayed. The evidence has to be unmatched exactly
+// once on either side, and long enough not to be a coincidence.
 func (m *matcher) movedAlone() {
 	before := m.filesBefore()
 	for _, rung := range []string{RungCode, RungSnippet} {
@@ -45,19 +46,19 @@ func (m *matcher) movedAlone() {
 		}
 		m.eachGroup(key, key, func(g group) { m.moveAlone(g, before, Moved+rung) })
 	}
-	m.drop()
+	m.invalidateAnchors()
 }
 
-// moveAlone joins the one finding of a group that went away with the one result that came up.
+// moveAlone joins the only finding of a group that disappeared with the only result that appeared.
 func (m *matcher) moveAlone(g group, before map[uint64]bool, rung string) {
 	var known, results []int32
-	for _, k := range m.open(g) {
+	for _, k := range m.openFindings(g) {
 		if !m.options.Skipped[m.known[k].Path] {
 			known = append(known, k)
 		}
 	}
 	for _, r := range g.results {
-		if len(known) > 0 && (m.isNew(m.results[r].Path, before) || m.leftItsPlace(known[0])) {
+		if len(known) > 0 && (m.isNew(m.results[r].Path, before) || m.certainlyMoved(known[0])) {
 			results = append(results, r)
 		}
 	}
@@ -71,13 +72,13 @@ func (m *matcher) moveAlone(g group, before map[uint64]bool, rung string) {
 	}
 }
 
-// leftItsPlace says that a finding is certainly not where it was: the scan looked there, or knows that the file is
-// gone.
-func (m *matcher) leftItsPlace(k int32) bool {
+// certainlyMoved reports whether a finding is certainly not at its former location: the scan ran over that file, or the
+// file is known to be gone.
+func (m *matcher) certainlyMoved(k int32) bool {
 	return m.options.LookedAt != nil && !m.options.Skipped[m.known[k].Path]
 }
 
-// filesBefore are the files of the findings that were there.
+// filesBefore returns the files of the open findings.
 func (m *matcher) filesBefore() map[uint64]bool {
 	before := map[uint64]bool{}
 	for i := range m.known {
@@ -88,7 +89,7 @@ func (m *matcher) filesBefore() map[uint64]bool {
 	return before
 }
 
-// isNew says whether a file was not there before.
+// isNew reports whether a file did not exist before.
 func (m *matcher) isNew(path uint64, before map[uint64]bool) bool {
 	if before[path] {
 		return false

@@ -3,13 +3,13 @@ package identity
 // maxCells bounds the table of nearest.
 const maxCells = 1 << 16
 
-// nearest pairs all of the shorter list with some of the longer one, keeping the order of both sorted lists, such that
-// the sum of distances is least. Of long lists those on equal lines are paired, then the others greedily.
-func nearest(left, right []spot) []couple {
+// nearest pairs all of the shorter list with some of the longer one. It keeps the order of both sorted lists and
+// minimizes the sum of distances. Long lists are paired on equal lines first, and greedily after that.
+func nearest(left, right []location) []indexPair {
 	if len(left) > len(right) {
 		all := nearest(right, left)
 		for i, c := range all {
-			all[i] = couple{c.right, c.left}
+			all[i] = indexPair{c.right, c.left}
 		}
 		return all
 	}
@@ -17,30 +17,30 @@ func nearest(left, right []spot) []couple {
 	if n*spare > maxCells {
 		return nearestOfMany(left, right)
 	}
-	// cost[i*spare+j]: the first i of left are paired, the i-th with one of the first i+j of right.
+	// cost[i*spare+j] is the cost of pairing the first i of left, the i-th with one of the first i+j of right.
 	cost := make([]int64, (n+1)*spare)
 	for i := 1; i <= n; i++ {
 		for j := range spare {
-			with := cost[(i-1)*spare+j] + far(left[i-1], right[i-1+j])
+			with := cost[(i-1)*spare+j] + halfLines(left[i-1], right[i-1+j])
 			if j > 0 && cost[i*spare+j-1] <= with {
 				with = cost[i*spare+j-1]
 			}
 			cost[i*spare+j] = with
 		}
 	}
-	all := make([]couple, n)
+	all := make([]indexPair, n)
 	j := spare - 1
 	for i := n; i > 0; i-- {
 		for j > 0 && cost[i*spare+j] == cost[i*spare+j-1] {
 			j--
 		}
-		all[i-1] = couple{i - 1, i - 1 + j}
+		all[i-1] = indexPair{i - 1, i - 1 + j}
 	}
 	return all
 }
 
-// far is a distance in half lines: another column of the same line is one.
-func far(a, b spot) int64 {
+// halfLines is a distance in half lines: another column of the same line counts as one.
+func halfLines(a, b location) int64 {
 	d := 2 * distance(a.line, b.line)
 	if a.column != b.column {
 		d++
@@ -48,16 +48,16 @@ func far(a, b spot) int64 {
 	return d
 }
 
-// nearestOfMany takes equal lines first, and then for each of the rest of left the nearest of the rest of right that
-// leaves enough.
-func nearestOfMany(left, right []spot) []couple {
-	var all []couple
+// nearestOfMany pairs equal lines first. Then it pairs each remaining entry of left with the nearest remaining entry of
+// right that leaves enough for the others.
+func nearestOfMany(left, right []location) []indexPair {
+	var all []indexPair
 	var restLeft, restRight []int
 	i, j := 0, 0
 	for i < len(left) && j < len(right) {
 		switch {
 		case left[i].line == right[j].line:
-			all = append(all, couple{i, j})
+			all = append(all, indexPair{i, j})
 			i, j = i+1, j+1
 		case left[i].line < right[j].line:
 			restLeft = append(restLeft, i)
@@ -76,10 +76,10 @@ func nearestOfMany(left, right []spot) []couple {
 	next := 0
 	for n, i := range restLeft {
 		last := len(restRight) - (len(restLeft) - n)
-		for next < last && far(left[i], right[restRight[next+1]]) < far(left[i], right[restRight[next]]) {
+		for next < last && halfLines(left[i], right[restRight[next+1]]) < halfLines(left[i], right[restRight[next]]) {
 			next++
 		}
-		all = append(all, couple{i, restRight[next]})
+		all = append(all, indexPair{i, restRight[next]})
 		next++
 	}
 	return all

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// matchBase is a match-based id without its trailing "_n", which counts equal matches in file order.
+// matchBase returns a match-based id without its trailing "_n", which counts equal matches in file order.
 func matchBase(id string) string {
 	id = strings.TrimSpace(id)
 	cut := strings.LastIndexByte(id, '_')
@@ -18,9 +18,8 @@ func matchBase(id string) string {
 	return id[:cut]
 }
 
-// ownLines leaves only the matched lines of a snippet that shows its neighbours, too, with a number before each line.
-// Other snippets stay as they are.
-func ownLines(snippet string, first, last int) string {
+// matchedLines removes the context lines of a snippet with numbered lines. Other snippets stay as they are.
+func matchedLines(snippet string, first, last int) string {
 	if snippet == "" || !strings.ContainsAny(snippet[:1], " \t0123456789") {
 		return snippet
 	}
@@ -45,7 +44,7 @@ func ownLines(snippet string, first, last int) string {
 	return strings.Join(own, "\n")
 }
 
-// numberedLine takes a line of a snippet apart as some tools write it: "156: x := y".
+// numberedLine splits a numbered line of a snippet, such as "156: x := y", into its number and its code.
 func numberedLine(line string) (number, code string, ok bool) {
 	end := lineNumber(line)
 	if end == 0 {
@@ -58,7 +57,7 @@ func numberedLine(line string) (number, code string, ok bool) {
 	return number, code, true
 }
 
-// specific tells code that can be recognised in another file from a brace or a bare call.
+// specific reports whether code is long enough to be recognised in another file. A brace or a bare call is not.
 func specific(snippet string) bool {
 	letters := 0
 	for _, r := range snippet {
@@ -69,15 +68,15 @@ func specific(snippet string) bool {
 	return letters >= 20
 }
 
-// quoted finds what a message quotes.
+// quoted matches quoted text in a message.
 var quoted = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`")
 
-// shape is code with its strings, numbers and free names replaced: what is called, and the fields that are selected,
-// stay. A variable may be renamed without changing it. The code has its white space collapsed. It is written out,
-// because every result comes this way, and expressions took most of the time.
+// shape returns code with its strings, numbers and free names replaced. Called functions and selected fields stay. So
+// renaming a variable does not change the shape. code must have its white space collapsed. This is a hand-written
+// scanner because it runs for every result, and regular expressions took most of the time.
 func shape(code string) string {
 	b := make([]byte, 0, len(code))
-	var open [128]bool // quotes that nothing closes: they are looked for once
+	var unclosed [128]bool // quotes that nothing closes, so that each is searched once
 	for i := 0; i < len(code); {
 		c, size := rune(code[i]), 1
 		if c >= utf8.RuneSelf {
@@ -86,13 +85,13 @@ func shape(code string) string {
 		end := i + size
 		switch {
 		case c == '"' || c == '\'' || c == '`':
-			if !open[c] {
+			if !unclosed[c] {
 				if end = closing(code, i); end > 0 {
 					b = append(b, `""`...)
 					i = end
 					continue
 				}
-				open[c] = true
+				unclosed[c] = true
 			}
 			end = i + size
 		case c >= '0' && c <= '9':
@@ -116,7 +115,7 @@ func shape(code string) string {
 	return string(b)
 }
 
-// closing is behind the quote that ends the string at i; 0 if none does.
+// closing returns the index after the quote that closes the string at i, or 0 if the string is not closed.
 func closing(code string, i int) int {
 	for j := i + 1; j < len(code); j++ {
 		switch {
@@ -129,7 +128,7 @@ func closing(code string, i int) int {
 	return 0
 }
 
-// prefix is how many bytes at the beginning of text are such runes.
+// prefix returns the length in bytes of the leading runes that satisfy such.
 func prefix(text string, such func(rune) bool) int {
 	for i, r := range text {
 		if !such(r) {
@@ -144,7 +143,7 @@ func nameRune(r rune) bool {
 		r >= utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsNumber(r))
 }
 
-// messageShape is a message without what it quotes and without names: words that look like a name in a program rather
+// messageShape returns a message without quoted text and identifiers: words that look like a name in a program rather
 // than a word of a language.
 func messageShape(message string) string {
 	if strings.ContainsAny(message, "\"'`") {

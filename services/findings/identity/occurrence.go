@@ -2,24 +2,24 @@ package identity
 
 import "encoding/binary"
 
-// occurrences counts how often evidence was met before. Nearly all of it is met once: that takes eight bytes and some
-// room, in tables that grow one by one. Two different pieces that begin with the same 64 bits of their SHA-256 would be
-// counted together, which gives one of them another name than it could have.
+// occurrences counts how often evidence was seen before. Nearly all evidence is seen once, which takes eight bytes plus
+// the slack of tables that grow one by one. If the SHA-256 of two pieces starts with the same 64 bits, they are counted
+// together, and one of them gets another fingerprint than it would have.
 type occurrences struct {
 	tables [1 << tableBits]occurrenceTable
-	more   map[uint64]int // of what was met more than once
+	more   map[uint64]int // of hashes that were seen more than once
 }
 
-// tableBits choose the table by the top bits of the hash.
+// tableBits is the number of top bits of the hash that choose the table.
 const tableBits = 6
 
-// occurrenceTable is an open-addressed set of hashes; 0 is an empty place.
+// occurrenceTable is an open-addressing hash set. 0 marks an empty slot.
 type occurrenceTable struct {
-	places []uint64
-	size   int
+	slots []uint64
+	size  int
 }
 
-// count is how often the key was counted before.
+// count returns how often the key was counted before.
 func (o *occurrences) count(key [16]byte) int {
 	hash := max(binary.BigEndian.Uint64(key[:]), 1)
 	if o.tables[hash>>(64-tableBits)].add(hash) {
@@ -32,18 +32,18 @@ func (o *occurrences) count(key [16]byte) int {
 	return o.more[hash]
 }
 
-// add reports whether the hash was not there.
+// add inserts the hash and reports whether it was absent.
 func (t *occurrenceTable) add(hash uint64) bool {
-	if 4*(t.size+1) > 3*len(t.places) {
+	if 4*(t.size+1) > 3*len(t.slots) {
 		t.grow()
 	}
-	mask := uint64(len(t.places) - 1)
+	mask := uint64(len(t.slots) - 1)
 	for at := hash & mask; ; at = (at + 1) & mask {
-		switch t.places[at] {
+		switch t.slots[at] {
 		case hash:
 			return false
 		case 0:
-			t.places[at] = hash
+			t.slots[at] = hash
 			t.size++
 			return true
 		}
@@ -51,17 +51,17 @@ func (t *occurrenceTable) add(hash uint64) bool {
 }
 
 func (t *occurrenceTable) grow() {
-	old := t.places
-	t.places = make([]uint64, max(8, 2*len(old)))
-	mask := uint64(len(t.places) - 1)
+	old := t.slots
+	t.slots = make([]uint64, max(8, 2*len(old)))
+	mask := uint64(len(t.slots) - 1)
 	for _, hash := range old {
 		if hash == 0 {
 			continue
 		}
 		at := hash & mask
-		for t.places[at] != 0 {
+		for t.slots[at] != 0 {
 			at = (at + 1) & mask
 		}
-		t.places[at] = hash
+		t.slots[at] = hash
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// filePair is a file before and after.
+// filePair is the former and the present path of a file.
 type filePair struct{ from, to uint64 }
 
-// filePairs are the files that moved: said by equal contents, or seen by what they have in common. No file is in two
-// pairs as a source, nor as a target.
+// filePairs returns the files that moved: proved by equal contents, or inferred from common evidence. A file is the
+// source of at most one pair, and the target of at most one.
 func (m *matcher) filePairs() (pairs []filePair) {
 	from, to := map[uint64]bool{}, map[uint64]bool{}
 	take := func(p filePair) {
@@ -26,7 +26,7 @@ func (m *matcher) filePairs() (pairs []filePair) {
 		for n < len(rest) && rest[n].compare(rest[0]) == 0 {
 			n++
 		}
-		// Of equally good votes only those count that have no rival for one of their files.
+		// Among equally good votes, only votes without a rival for one of their files count.
 		equal := slices.DeleteFunc(rest[:n:n], func(v vote) bool { return from[v.from.path] || to[v.to.path] })
 		rest = rest[n:]
 		sources, targets := map[uint64]int{}, map[uint64]int{}
@@ -43,17 +43,17 @@ func (m *matcher) filePairs() (pairs []filePair) {
 	return pairs
 }
 
-// leftIn is what is not joined in one file: entries, sorted by key and line.
-type leftIn struct {
+// fileEntries has the unmatched evidence of one file, sorted by key and line.
+type fileEntries struct {
 	path uint64
 	name
 	entries []entry
 }
 
-// name are the parts of a path that a file may keep when it moves.
+// name has the parts of a path that a file may keep when it moves.
 type name struct{ base, parent, dir uint32 }
 
-// entry is one piece of evidence without its path. Weak is what many a file may have: a message, or short code.
+// entry is one piece of evidence without its path. Weak evidence is a message or short code, which many files may have.
 type entry struct {
 	path, key uint64
 	name
@@ -61,17 +61,17 @@ type entry struct {
 	weak bool
 }
 
-// vote says how much of a former file is in a present one.
+// vote counts the evidence that a former and a present file have in common.
 type vote struct {
-	from, to *leftIn
+	from, to *fileEntries
 	common   int
-	// kinds is of how many kinds that is, strong that one of them is not weak; together is how many moved by the same
-	// number of lines, and unmoved how many are on the same line.
+	// kinds is the number of different common pieces. strong says that one of them is not weak. together is the largest
+	// number that moved by the same number of lines, unmoved the number that are on the same line.
 	kinds, together, unmoved int
 	strong                   bool
 }
 
-// compare puts the surest first: most in common, then the same name, the same directory, and the same places.
+// compare orders votes, the most certain first: most in common, then the same name, directory, parent, and locations.
 func (v vote) compare(w vote) int {
 	return cmp.Or(
 		cmp.Compare(w.common*v.total(), v.common*w.total()),
@@ -94,11 +94,11 @@ func first(a, b bool) int {
 	return 1
 }
 
-// enough says whether two files have enough in common to be one that moved. A file that is still there can only have
-// been split: then most of the new file must come from it.
+// enough reports whether two files have enough in common to be one file that moved. A file that still exists can only
+// have been split: then most of the new file must come from it.
 func (v vote) enough(gone, renamed bool) bool {
 	sameName := v.from.base == v.to.base
-	// Weak evidence needs company: different pieces, or the same places, or the name.
+	// Weak evidence needs support: different pieces, equal shifts, unmoved lines, or the same name.
 	if !v.strong && v.kinds < 2 && v.together < 2 && !sameName && !renamed && (v.from.dir != v.to.dir || v.unmoved == 0) {
 		return false
 	}
@@ -111,7 +111,7 @@ func (v vote) enough(gone, renamed bool) bool {
 	return v.common >= 2 && 10*v.common >= 6*len(v.to.entries)
 }
 
-// votes are the pairs of files that are possible, the surest first.
+// votes returns the possible pairs of files, the most certain first.
 func (m *matcher) votes() []vote {
 	before, present := m.filesBefore(), map[uint64]bool{}
 	for i := range m.results {
@@ -134,10 +134,10 @@ func (m *matcher) votes() []vote {
 	return votes
 }
 
-// knownEntries are the findings that are there but not joined, in files that the scan could look at.
+// knownEntries returns the unmatched open findings in files that the scan could read.
 func (m *matcher) knownEntries() (all []entry) {
-	m.sweep()
-	for _, k := range m.left.known {
+	m.dropJoined()
+	for _, k := range m.unmatched.known {
 		if known := &m.known[k]; known.Open && !m.options.Skipped[known.Path] {
 			all = append(all, entryOf(&known.Evidence))
 		}
@@ -145,9 +145,9 @@ func (m *matcher) knownEntries() (all []entry) {
 	return all
 }
 
-// resultEntries are the results that are not joined, in files that were not there before.
+// resultEntries returns the unmatched results in files that did not exist before.
 func (m *matcher) resultEntries(before map[uint64]bool) (all []entry) {
-	for _, r := range m.left.results {
+	for _, r := range m.unmatched.results {
 		if e := &m.results[r]; m.isNew(e.Path, before) {
 			all = append(all, entryOf(e))
 		}
@@ -155,7 +155,8 @@ func (m *matcher) resultEntries(before map[uint64]bool) (all []entry) {
 	return all
 }
 
-// entryOf is the strongest evidence without the path. Scanners make match-based ids of the path, too.
+// entryOf returns the strongest evidence without the path. Match-based ids are unsuitable, because scanners include the
+// path in them.
 func entryOf(e *Evidence) entry {
 	of := e.of(RungCode)
 	if of == 0 {
@@ -164,17 +165,17 @@ func entryOf(e *Evidence) entry {
 	return entry{path: e.Path, key: mix(e.Rule, of), name: name{e.Base, e.Parent, e.Dir}, line: e.Line, weak: !e.Specific}
 }
 
-func byFile(all []entry) []*leftIn {
+func byFile(all []entry) []*fileEntries {
 	slices.SortFunc(all, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.key, b.key), cmp.Compare(a.line, b.line))
 	})
-	var list []*leftIn
+	var list []*fileEntries
 	for rest := all; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && rest[n].path == rest[0].path {
 			n++
 		}
-		list = append(list, &leftIn{rest[0].path, rest[0].name, rest[:n:n]})
+		list = append(list, &fileEntries{rest[0].path, rest[0].name, rest[:n:n]})
 		rest = rest[n:]
 	}
 	return list

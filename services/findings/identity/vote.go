@@ -5,21 +5,20 @@ import (
 	"slices"
 )
 
-// maxHolders is in how many new files evidence may be that tells something. Evidence that is in more counts only among
-// files of the same name.
+// maxHolders is the number of new files that may share evidence before it counts only between files of the same name.
 const maxHolders = 16
 
-// holders are the new files by their evidence.
+// holders indexes the new files by their evidence.
 type holders struct {
 	all []holder
 }
 
 type holder struct {
 	key  uint64
-	file *leftIn
+	file *fileEntries
 }
 
-func newHolders(targets []*leftIn) holders {
+func newHolders(targets []*fileEntries) holders {
 	var h holders
 	for _, target := range targets {
 		for i, e := range target.entries {
@@ -39,8 +38,8 @@ func compareHolders(a, b holder) int {
 	return cmp.Or(cmp.Compare(a.file.base, b.file.base), cmp.Compare(a.file.path, b.file.path))
 }
 
-// of are the new files that have something of a former one, sorted by path.
-func (h holders) of(source *leftIn) (targets []*leftIn) {
+// of returns the new files that share evidence with a former one, sorted by path.
+func (h holders) of(source *fileEntries) (targets []*fileEntries) {
 	for i, e := range source.entries {
 		if i > 0 && e.key == source.entries[i-1].key {
 			continue
@@ -49,7 +48,7 @@ func (h holders) of(source *leftIn) (targets []*leftIn) {
 			targets = append(targets, has.file)
 		}
 	}
-	slices.SortFunc(targets, func(a, b *leftIn) int { return cmp.Compare(a.path, b.path) })
+	slices.SortFunc(targets, func(a, b *fileEntries) int { return cmp.Compare(a.path, b.path) })
 	return slices.Compact(targets)
 }
 
@@ -79,11 +78,11 @@ func (h holders) having(key uint64, base uint32) []holder {
 	return h.all[first:last]
 }
 
-// maxTwins is how many equal hits of a file are compared by place.
-const maxTwins = 8
+// maxCompared bounds how many equal entries of a file are compared by line.
+const maxCompared = 8
 
-// count compares what is left in two files.
-func count(from, to *leftIn) vote {
+// count compares the unmatched evidence of two files.
+func count(from, to *fileEntries) vote {
 	v := vote{from: from, to: to}
 	shifts := map[int32]int{}
 	a, b := from.entries, to.entries
@@ -100,8 +99,8 @@ func count(from, to *leftIn) vote {
 			v.common += min(len(x), len(y))
 			v.kinds++
 			v.strong = v.strong || !x[0].weak
-			for _, e := range x[:min(len(x), maxTwins)] {
-				for _, f := range y[:min(len(y), maxTwins)] {
+			for _, e := range x[:min(len(x), maxCompared)] {
+				for _, f := range y[:min(len(y), maxCompared)] {
 					shifts[f.line-e.line]++
 				}
 			}

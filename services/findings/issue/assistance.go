@@ -8,9 +8,9 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 )
 
-// addAssistance shows what AI said. The words come from the finding; ids, memories and feedback from the last analysis,
-// which a verdict of a workflow does not have.
-func (a *surroundings) addAssistance(out *findingsv1.Issue, row *ent.Finding, content *storev1.FindingContent) {
+// addAssistance adds what AI said. Texts come from the finding. Ids, memories and feedback come from the last analysis;
+// verdicts of workflows have none.
+func (a *relatedRows) addAssistance(out *findingsv1.Issue, row *ent.Finding, content *storev1.FindingContent) {
 	said, last := content.GetAssistant(), a.analyses[row.ID]
 	id := ""
 	if last == nil {

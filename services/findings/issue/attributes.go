@@ -8,8 +8,8 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 )
 
-// addAttributes shows what only findings of one type have.
-func (a *surroundings) addAttributes(out *findingsv1.Issue, row *ent.Finding, content *storev1.FindingContent) {
+// addAttributes adds the attributes of one type of findings.
+func (a *relatedRows) addAttributes(out *findingsv1.Issue, row *ent.Finding, content *storev1.FindingContent) {
 	switch row.IssueType {
 	case "sca":
 		out.ScaAttributes = a.supplyChain(row, content)
@@ -28,7 +28,7 @@ func (a *surroundings) addAttributes(out *findingsv1.Issue, row *ent.Finding, co
 	}
 }
 
-func (a *surroundings) secret(row *ent.Finding, content *storev1.FindingContent) *findingsv1.IssueSecretsAttributes {
+func (a *relatedRows) secret(row *ent.Finding, content *storev1.FindingContent) *findingsv1.IssueSecretsAttributes {
 	out := &findingsv1.IssueSecretsAttributes{
 		SecretType:      a.rules[row.RuleID].GetName(),
 		ValidationState: enumOf[findingsv1.ValidationState](findingsv1.ValidationState_value, "VALIDATION_STATE_", value(row.ValidationState)),
@@ -39,7 +39,7 @@ func (a *surroundings) secret(row *ent.Finding, content *storev1.FindingContent)
 	return out
 }
 
-func (a *surroundings) supplyChain(row *ent.Finding, content *storev1.FindingContent) *findingsv1.IssueScaAttributes {
+func (a *relatedRows) supplyChain(row *ent.Finding, content *storev1.FindingContent) *findingsv1.IssueScaAttributes {
 	exposure := value(row.Exposure)
 	out := &findingsv1.IssueScaAttributes{
 		Severity:               enumOf[findingsv1.Severity](findingsv1.Severity_value, "SEVERITY_", row.Severity),
@@ -76,7 +76,7 @@ func (a *surroundings) supplyChain(row *ent.Finding, content *storev1.FindingCon
 	return out
 }
 
-// ruleKind says what the rule looked for, by the same rule as the filter scaRuleKind.
+// ruleKind is the kind of the rule. The filter scaRuleKind uses the same definition.
 func ruleKind(malicious *bool, exposure string) findingsv1.ScaRuleKind {
 	switch {
 	case malicious != nil && *malicious:

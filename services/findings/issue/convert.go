@@ -22,52 +22,52 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// surroundings are what issues show of other tables.
-type surroundings struct {
+// relatedRows has the rows of other tables that issues show.
+type relatedRows struct {
 	rules     map[int64]*findingsv1.FindingRule
 	projects  map[int64]*ent.Project
 	scans     map[int64]*structpb.Struct
-	twins     map[identity][]*ent.Finding
+	siblings  map[identity][]*ent.Finding
 	analyses  map[int64]*analysis // by finding
 	canTriage findingsv1.TriagePermission
 }
 
-// identity is what a finding shares with itself on other refs.
+// identity is what a finding and its siblings on other refs share.
 type identity struct {
 	projectID   int64
 	fingerprint string
 }
 
-// analysis is the last one of a finding that gave a verdict.
+// analysis is the last analysis of a finding that gave a verdict.
 type analysis struct {
 	id       int64
 	result   *storev1.AiResult
 	feedback *findingsv1.IssueAutotriageFeedback
 }
 
-// Convert makes issues of whole rows, in their order, with six queries for any number of them. What was deleted
-// meanwhile is shown as empty. The activity history is not part of it.
+// Convert converts whole rows to issues in their order, with six queries for any number of rows. Deleted rows of other
+// tables are shown as empty. The activity history is not included.
 func Convert(ctx context.Context, db *ent.Client, rows []*ent.Finding) ([]*findingsv1.Issue, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	around, err := read(ctx, db, rows)
+	related, err := read(ctx, db, rows)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]*findingsv1.Issue, len(rows))
 	for i, row := range rows {
-		if list[i], err = around.issue(row); err != nil {
+		if list[i], err = related.issue(row); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-func read(ctx context.Context, db *ent.Client, rows []*ent.Finding) (*surroundings, error) {
-	a := &surroundings{
+func read(ctx context.Context, db *ent.Client, rows []*ent.Finding) (*relatedRows, error) {
+	a := &relatedRows{
 		rules: map[int64]*findingsv1.FindingRule{}, projects: map[int64]*ent.Project{}, scans: map[int64]*structpb.Struct{},
-		twins: map[identity][]*ent.Finding{}, analyses: map[int64]*analysis{}, canTriage: triagePermission(ctx),
+		siblings: map[identity][]*ent.Finding{}, analyses: map[int64]*analysis{}, canTriage: triagePermission(ctx),
 	}
 	ids := make([]int64, len(rows))
 	for i, row := range rows {
@@ -78,7 +78,7 @@ func read(ctx context.Context, db *ent.Client, rows []*ent.Finding) (*surroundin
 		func() error { return a.readRules(ctx, db) },
 		func() error { return a.readProjects(ctx, db) },
 		func() error { return a.readScans(ctx, db) },
-		func() error { return a.readTwins(ctx, db, ids) },
+		func() error { return a.readSiblings(ctx, db, ids) },
 		func() error { return a.readAnalyses(ctx, db, ids) },
 	} {
 		if err := part(); err != nil {
@@ -88,7 +88,7 @@ func read(ctx context.Context, db *ent.Client, rows []*ent.Finding) (*surroundin
 	return a, nil
 }
 
-func (a *surroundings) readRules(ctx context.Context, db *ent.Client) error {
+func (a *relatedRows) readRules(ctx context.Context, db *ent.Client) error {
 	stored, err := db.Rule.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(rule.FieldID), keys(a.rules))) }).
 		Select(rule.FieldID, rule.FieldContent).All(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func (a *surroundings) readRules(ctx context.Context, db *ent.Client) error {
 	return nil
 }
 
-func (a *surroundings) readProjects(ctx context.Context, db *ent.Client) error {
+func (a *relatedRows) readProjects(ctx context.Context, db *ent.Client) error {
 	stored, err := db.Project.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(project.FieldID), keys(a.projects))) }).All(ctx)
 	for _, p := range stored {
 		a.projects[p.ID] = p
@@ -117,8 +117,8 @@ func (a *surroundings) readProjects(ctx context.Context, db *ent.Client) error {
 	return err
 }
 
-// readScans reads what scans said of themselves, in the form that it has in JSON.
-func (a *surroundings) readScans(ctx context.Context, db *ent.Client) error {
+// readScans reads the metadata of scans in its JSON form.
+func (a *relatedRows) readScans(ctx context.Context, db *ent.Client) error {
 	stored, err := db.Scan.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(scan.FieldID), keys(a.scans))) }).
 		Select(scan.FieldID, scan.FieldMeta).All(ctx)
 	if err != nil {
@@ -141,14 +141,14 @@ func (a *surroundings) readScans(ctx context.Context, db *ent.Client) error {
 	return nil
 }
 
-// readTwins reads the same findings on all refs, by id.
-func (a *surroundings) readTwins(ctx context.Context, db *ent.Client, ids []int64) error {
+// readSiblings reads the findings of the same identities on all refs, by id.
+func (a *relatedRows) readSiblings(ctx context.Context, db *ent.Client, ids []int64) error {
 	stored, err := db.Finding.Query().Where(func(s *entsql.Selector) {
-		one, twin := entsql.Table(finding.Table).As("one"), entsql.Table(finding.Table).As("twin")
-		same := entsql.Dialect(s.Dialect()).Select(twin.C(finding.FieldID)).From(one).Join(twin).OnP(entsql.And(
-			entsql.ColumnsEQ(twin.C(finding.FieldDeploymentID), one.C(finding.FieldDeploymentID)),
-			entsql.ColumnsEQ(twin.C(finding.FieldProjectID), one.C(finding.FieldProjectID)),
-			entsql.ColumnsEQ(twin.C(finding.FieldFingerprint), one.C(finding.FieldFingerprint)),
+		one, sibling := entsql.Table(finding.Table).As("one"), entsql.Table(finding.Table).As("twin")
+		same := entsql.Dialect(s.Dialect()).Select(sibling.C(finding.FieldID)).From(one).Join(sibling).OnP(entsql.And(
+			entsql.ColumnsEQ(sibling.C(finding.FieldDeploymentID), one.C(finding.FieldDeploymentID)),
+			entsql.ColumnsEQ(sibling.C(finding.FieldProjectID), one.C(finding.FieldProjectID)),
+			entsql.ColumnsEQ(sibling.C(finding.FieldFingerprint), one.C(finding.FieldFingerprint)),
 		)).Where(store.InIDs(one.C(finding.FieldID), ids))
 		s.Where(entsql.In(s.C(finding.FieldID), same))
 	}).Order(ent.Asc(finding.FieldID)).
@@ -156,13 +156,13 @@ func (a *surroundings) readTwins(ctx context.Context, db *ent.Client, ids []int6
 			finding.FieldTriageState, finding.FieldCreatedAt).All(ctx)
 	for _, row := range stored {
 		key := identity{row.ProjectID, row.Fingerprint}
-		a.twins[key] = append(a.twins[key], row)
+		a.siblings[key] = append(a.siblings[key], row)
 	}
 	return err
 }
 
-// readAnalyses reads the last analysis of each finding that gave a verdict, and what was last said about it.
-func (a *surroundings) readAnalyses(ctx context.Context, db *ent.Client, ids []int64) error {
+// readAnalyses reads the last analysis with a verdict of each finding, and the latest feedback on it.
+func (a *relatedRows) readAnalyses(ctx context.Context, db *ent.Client, ids []int64) error {
 	stored, err := db.AiAnalysis.Query().Where(func(s *entsql.Selector) {
 		t := entsql.Table(aianalysis.Table).As("one")
 		last := entsql.Dialect(s.Dialect()).Select(entsql.Max(t.C(aianalysis.FieldID))).From(t).Where(entsql.And(

@@ -35,7 +35,7 @@ func encoded(t testing.TB, m proto.Message) []byte {
 	return raw
 }
 
-// seed stores a project, a rule, a scan and findings of all types with all that the tables know of them.
+// seed stores a project, a rule, a scan and findings of all types with all columns set.
 func seed(t testing.TB, s *apitest.Server) {
 	t.Helper()
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
@@ -83,7 +83,7 @@ func seed(t testing.TB, s *apitest.Server) {
 	}
 }
 
-// analyse stores two analyses of a finding, and what a person thinks of the last.
+// analyse stores two analyses of a finding, and a person's feedback on the last.
 func analyse(ctx context.Context, t testing.TB, tx *ent.Tx, row *ent.Finding) error {
 	t.Helper()
 	for _, a := range []struct{ verdict, fix string }{{"true_positive", "old"}, {"false_positive", "cur.execute(q, name)"}} {
@@ -156,7 +156,7 @@ func TestConvert(t *testing.T) {
 		if none, err := issue.Convert(ctx, s.Store.Reader, nil); err != nil || len(none) != 0 {
 			t.Errorf("of nothing: %v %v", none, err)
 		}
-		// What the finding refers to may be gone.
+		// The rows that the finding refers to may be gone.
 		orphan := &ent.Finding{ID: 999, ProjectID: 999, RuleID: 999, FirstSeenScanID: 999, IssueType: "sca"}
 		if _, err := issue.Convert(ctx, s.Store.Reader, []*ent.Finding{orphan}); err != nil {
 			t.Error(err)
@@ -175,7 +175,7 @@ func (c *counting) Query(ctx context.Context, query string, args, v any) error {
 	return c.Driver.Query(ctx, query, args, v)
 }
 
-// However many rows there are, the queries are six.
+// Convert makes six queries for any number of rows.
 func TestConvertQueries(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

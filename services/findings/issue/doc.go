@@ -1,2 +1,3 @@
-// Package issue shows findings as the second API does (issues.v1 of the contract). Handlers of any domain give it rows.
+// Package issue converts findings to issues of the second API (issues.v1 of the contract). Handlers of any domain use
+// it.
 package issue

@@ -26,8 +26,8 @@ const (
 	blocking  = "rule-board-block"
 )
 
-// issue shows one row.
-func (a *surroundings) issue(row *ent.Finding) (*findingsv1.Issue, error) {
+// issue converts one row.
+func (a *relatedRows) issue(row *ent.Finding) (*findingsv1.Issue, error) {
 	content, err := blob.Decode(row.Content)
 	if err != nil {
 		return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
@@ -69,14 +69,14 @@ func (a *surroundings) issue(row *ent.Finding) (*findingsv1.Issue, error) {
 	}
 	out.IsBlocking = out.GetPolicySlug() == blocking
 	a.addRule(out, row)
-	a.addTwins(out, row)
+	a.addSiblings(out, row)
 	a.addAssistance(out, row, content)
 	a.addAttributes(out, row, content)
 	addLinks(out, content)
 	return out, nil
 }
 
-// triagePermission is what the caller's role allows; nothing is said where nobody calls.
+// triagePermission is what the caller's role allows. It is unspecified without a caller.
 func triagePermission(ctx context.Context) findingsv1.TriagePermission {
 	p, called := access.FromContext(ctx)
 	grant, in := access.GrantFromContext(ctx)
@@ -102,7 +102,7 @@ func repository(owner *ent.Project) *findingsv1.IssueRepository {
 	return out
 }
 
-// aggregate says where a finding stands; the filter aggregateIssueStates chooses by the same rule.
+// aggregate is the aggregate state of a finding. The filter aggregateIssueStates uses the same definition.
 func aggregate(row *ent.Finding) findingsv1.AggregateIssueState {
 	word := row.Status
 	switch {
@@ -116,7 +116,7 @@ func aggregate(row *ent.Finding) findingsv1.AggregateIssueState {
 	return enumOf[findingsv1.AggregateIssueState](findingsv1.AggregateIssueState_value, "AGGREGATE_ISSUE_STATE_", word)
 }
 
-func (a *surroundings) addRule(out *findingsv1.Issue, row *ent.Finding) {
+func (a *relatedRows) addRule(out *findingsv1.Issue, row *ent.Finding) {
 	about := a.rules[row.RuleID]
 	out.RulePath, out.Category = about.GetName(), about.GetCategory()
 	out.RuleDisplayName = about.GetName()[strings.LastIndex(about.GetName(), ".")+1:]
@@ -124,32 +124,32 @@ func (a *surroundings) addRule(out *findingsv1.Issue, row *ent.Finding) {
 	out.RuleCweNames, out.RuleOwaspNames, out.Subcategories = about.GetCweNames(), about.GetOwaspNames(), about.GetSubcategories()
 }
 
-// pullRequest finds the number in the ref of a pull request, of whichever host.
+// pullRequest matches the number in the ref of a pull request of any host.
 var pullRequest = regexp.MustCompile(`^refs/(?:pull|pull-requests|merge-requests)/([0-9]+)/`)
 
-// addTwins shows the same finding on other refs.
-func (a *surroundings) addTwins(out *findingsv1.Issue, row *ent.Finding) {
+// addSiblings adds the findings of the same identity on other refs.
+func (a *relatedRows) addSiblings(out *findingsv1.Issue, row *ent.Finding) {
 	out.IssueParentId, out.FirstDetectedAt = row.ID, timestamp(row.CreatedAt)
 	first := row.CreatedAt
-	for n, twin := range a.twins[identity{row.ProjectID, row.Fingerprint}] {
+	for n, sibling := range a.siblings[identity{row.ProjectID, row.Fingerprint}] {
 		if n == 0 {
-			out.IssueParentId = twin.ID
+			out.IssueParentId = sibling.ID
 		}
-		if twin.CreatedAt < first {
-			first, out.FirstDetectedAt = twin.CreatedAt, timestamp(twin.CreatedAt)
+		if sibling.CreatedAt < first {
+			first, out.FirstDetectedAt = sibling.CreatedAt, timestamp(sibling.CreatedAt)
 		}
-		if twin.ID == row.ID {
+		if sibling.ID == row.ID {
 			continue
 		}
-		related := &findingsv1.IssueRelatedIssue{Id: twin.ID, Ref: twin.Ref, AggregateState: aggregate(twin), CreatedAt: timestamp(twin.CreatedAt)}
-		if match := pullRequest.FindStringSubmatch(twin.Ref); match != nil {
+		related := &findingsv1.IssueRelatedIssue{Id: sibling.ID, Ref: sibling.Ref, AggregateState: aggregate(sibling), CreatedAt: timestamp(sibling.CreatedAt)}
+		if match := pullRequest.FindStringSubmatch(sibling.Ref); match != nil {
 			related.PullRequestId = match[1]
 		}
 		out.RelatedIssues = append(out.RelatedIssues, related)
 	}
 }
 
-// addLinks shows what of other systems belongs to the finding.
+// addLinks adds links to other systems.
 func addLinks(out *findingsv1.Issue, content *storev1.FindingContent) {
 	if t := content.GetExternalTicket(); t != nil {
 		out.ExternalTicket = &findingsv1.SecretsExternalTicket{ExternalSlug: t.GetExternalSlug(), Id: t.GetId(), LinkedIssueIds: t.GetLinkedIssueIds(), Url: t.GetUrl()}
@@ -163,7 +163,7 @@ func addLinks(out *findingsv1.Issue, content *storev1.FindingContent) {
 	}
 }
 
-// enumOf is the value of an enum by the word of a column; zero, which is never shown, for words that it does not have.
+// enumOf is the enum value for a column's value. It is zero, which is never shown, for unknown values.
 func enumOf[E ~int32](values map[string]int32, prefix, word string) E {
 	return E(values[prefix+strings.ToUpper(word)])
 }

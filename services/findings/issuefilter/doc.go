@@ -1,7 +1,6 @@
-// Package issuefilter turns the one filter message of the second API (issues.v1.IssuesFilter of the contract) into
-// conditions on findings. It serves issues, AI tasks and memories alike.
+// Package issuefilter converts the filter message of the second API (issues.v1.IssuesFilter of the contract) to
+// conditions on findings. Issues, AI tasks and memories use it.
 //
-// All of a filter becomes one statement: names are looked up by subqueries, each with the condition on the deployment
-// that the policies of the schema do not put there. What the caller may see is limited by the policies of the query
-// that the conditions are given to.
+// A filter becomes one statement. Names are looked up by subqueries. Policies of the schema do not apply to subqueries,
+// so each subquery has its own condition on the deployment. Policies do apply to the query that uses the conditions.
 package issuefilter

@@ -12,17 +12,17 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// monitored is the policy mode of findings that no policy names.
+// monitored is the policy mode of findings without a policy.
 const monitored = "rule-board-audit"
 
-// modes are the policies by what they do. Findings of disabled rules are not stored.
+// modes maps actions to policies. Findings of disabled rules are not stored.
 var modes = map[findingsv1.Mode]string{
 	findingsv1.Mode_MODE_MONITOR: monitored,
 	findingsv1.Mode_MODE_COMMENT: "rule-board-pr-comments",
 	findingsv1.Mode_MODE_BLOCK:   "rule-board-block",
 }
 
-// states adds the conditions on what scans saw and people decided.
+// states adds the conditions on the state from scans and the decisions of people.
 func (c *conditions) states(f *findingsv1.IssuesFilter) {
 	c.in(finding.FieldState, words(f.GetStatus(), "ISSUE_STATUS_"))
 	switch tab := f.GetTab(); tab {
@@ -42,7 +42,7 @@ func (c *conditions) states(f *findingsv1.IssuesFilter) {
 	}
 }
 
-// aggregate chooses findings that stand so.
+// aggregate selects findings in an aggregate state.
 func aggregate(state findingsv1.AggregateIssueState) predicate.Finding {
 	switch state {
 	case findingsv1.AggregateIssueState_AGGREGATE_ISSUE_STATE_UNKNOWN:
@@ -57,7 +57,7 @@ func aggregate(state findingsv1.AggregateIssueState) predicate.Finding {
 	return finding.Status(words([]findingsv1.AggregateIssueState{state}, "AGGREGATE_ISSUE_STATE_")[0])
 }
 
-// rules adds the conditions on the rule of a finding, and the severity.
+// rules adds the conditions on the rule of a finding, and on its severity.
 func (c *conditions) rules(f *findingsv1.IssuesFilter) {
 	c.in(finding.FieldSeverity, words(f.GetSeverities(), "SEVERITY_"))
 	c.ids(finding.FieldRuleID, f.GetRuleIds())
@@ -102,7 +102,7 @@ func (c *conditions) policies(f *findingsv1.IssuesFilter) {
 	}
 }
 
-// policyModes counts findings that no policy names as monitored.
+// policyModes treats findings without a policy as monitored.
 func (c *conditions) policyModes(slugs []string) {
 	options := make([]predicate.Finding, 0, 2)
 	if len(slugs) > 0 {
@@ -120,14 +120,14 @@ func (c *conditions) policyModes(slugs []string) {
 	c.either(options)
 }
 
-// exposures are what the words of the filter mean.
+// exposures maps exposures of the filter to values of the column.
 var exposures = map[string][]string{
 	"UNKNOWN_EXPOSURE": {"unknown"},
 	"UNREACHABLE":      {"unreachable"},
 	"REACHABLE":        {"reachable", "always_reachable", "conditionally_reachable"},
 }
 
-// supplyChain adds the conditions that only findings in dependencies meet.
+// supplyChain adds the conditions that only supply-chain findings satisfy.
 func (c *conditions) supplyChain(f *findingsv1.IssuesFilter) {
 	var transitivities, reachable []string
 	for _, word := range f.GetTransitivities() {
@@ -162,12 +162,13 @@ func ruleKind(kind findingsv1.ScaRuleKind) predicate.Finding {
 	return nothing
 }
 
-// IsMalicious compares with a parameter: ent writes a true column bare, for which SQLite finds no index.
+// IsMalicious compares with a parameter. ent writes a boolean column without a comparison, for which SQLite uses no
+// index.
 func IsMalicious(s *entsql.Selector) {
 	s.Where(text(s.C(finding.FieldMalicious), " = ", arg{true}))
 }
 
-// secrets adds the conditions that only secrets meet.
+// secrets adds the conditions that only secrets satisfy.
 func (c *conditions) secrets(f *findingsv1.IssuesFilter) {
 	c.in(finding.FieldValidationState, words(f.GetValidationStates(), "VALIDATION_STATE_"))
 	if types := given(f.GetSecretTypes()); len(types) > 0 {
@@ -179,7 +180,7 @@ func (c *conditions) secrets(f *findingsv1.IssuesFilter) {
 	}
 }
 
-// assistance adds the conditions on what AI said about a finding, and on its fixes.
+// assistance adds the conditions on AI verdicts and fixes.
 func (c *conditions) assistance(f *findingsv1.IssuesFilter) {
 	c.orNone(finding.FieldAutotriageVerdict, words(f.GetAiVerdicts(), "VERDICT_"), "no_verdict")
 	c.sensitivities(given(f.GetAiSensitivities()))
@@ -197,7 +198,7 @@ func (c *conditions) assistance(f *findingsv1.IssuesFilter) {
 	}
 }
 
-// orNone adds the condition that a column has one of some values, of which one stands for null.
+// orNone adds the condition that a column has one of some values. The value none stands for null.
 func (c *conditions) orNone(column string, values []string, none string) {
 	var options []predicate.Finding
 	for _, v := range values {

@@ -17,13 +17,13 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Where gives the conditions that choose what the filter chooses, in the deployment of the context; a nil filter
-// chooses all findings of projects that are not archived. now is what relative times count from. Ids that are none are
-// an INVALID_ARGUMENT that names the field.
+// Where returns the conditions of the filter, in the deployment of the context. A nil filter selects all findings of
+// projects that are not archived. Relative times count from now. An invalid id is an INVALID_ARGUMENT that names the
+// field.
 func Where(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) ([]predicate.Finding, error) {
 	deploymentID, ok := tenant.FromContext(ctx)
 	if !ok {
-		return nil, errors.New("a filter of issues outside of any deployment")
+		return nil, errors.New("issue filter without a deployment")
 	}
 	c := &conditions{deploymentID: deploymentID, now: now}
 	c.add(finding.DeploymentID(deploymentID))
@@ -42,7 +42,7 @@ func Where(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) ([]pr
 	return c.list, c.err
 }
 
-// conditions are those gathered so far.
+// conditions collects conditions.
 type conditions struct {
 	deploymentID int64
 	now          time.Time
@@ -52,18 +52,19 @@ type conditions struct {
 
 func (c *conditions) add(p predicate.Finding) { c.list = append(c.list, p) }
 
-// raw adds a condition of text and, wrapped in arg, parameters. The columns of the finding are written by its selector.
+// raw adds a condition of SQL text and parameters, which are wrapped in arg. The selector writes the columns of the
+// finding.
 func (c *conditions) raw(build func(s *entsql.Selector) []any) {
 	c.add(func(s *entsql.Selector) { s.Where(text(build(s)...)) })
 }
 
-// arg is a parameter in a condition of text.
+// arg is a parameter in a condition of SQL text.
 type arg struct{ value any }
 
-// anyOf is a list behind IN in a condition of text.
+// anyOf is a list after IN in a condition of SQL text.
 type anyOf []string
 
-// text joins strings, parameters and predicates to one condition.
+// text joins strings, parameters and predicates into one condition.
 func text(parts ...any) *entsql.Predicate {
 	return entsql.P(func(b *entsql.Builder) {
 		for _, part := range parts {
@@ -83,7 +84,7 @@ func text(parts ...any) *entsql.Predicate {
 
 func nothing(s *entsql.Selector) { s.Where(entsql.False()) }
 
-// in adds the condition that a column has one of some values; none means any.
+// in adds the condition that a column has one of some values. An empty list adds none.
 func (c *conditions) in(column string, values []string) {
 	switch values = given(values); len(values) {
 	case 0:
@@ -94,14 +95,14 @@ func (c *conditions) in(column string, values []string) {
 	}
 }
 
-// ids adds the condition that a column is one of some ids; none means any.
+// ids adds the condition that a column is one of some ids. An empty list adds none.
 func (c *conditions) ids(column string, ids []int64) {
 	if len(ids) > 0 {
 		c.add(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(column), ids)) })
 	}
 }
 
-// either adds the condition that any of several holds; none means no condition.
+// either adds the condition that any of the options holds. An empty list adds none.
 func (c *conditions) either(options []predicate.Finding) {
 	switch len(options) {
 	case 0:
@@ -112,8 +113,8 @@ func (c *conditions) either(options []predicate.Finding) {
 	}
 }
 
-// manyOptions is from where on options are joined in halves: SQLite refuses an expression that is deeper than 1,000, as
-// so many options behind each other are.
+// manyOptions is the number of options above which they are joined in halves. SQLite rejects expressions deeper than
+// 1,000, and a plain chain of options is as deep as it is long.
 const manyOptions = 100
 
 func anyOption(options []predicate.Finding) predicate.Finding {
@@ -124,7 +125,7 @@ func anyOption(options []predicate.Finding) predicate.Finding {
 	return finding.Or(anyOption(options[:half]), anyOption(options[half:]))
 }
 
-// id reads the id of a field; 0 when it is not set.
+// id parses the id of a field; 0 if it is not set.
 func (c *conditions) id(field, value string) int64 {
 	if value == "" {
 		return 0
@@ -152,7 +153,7 @@ func (c *conditions) identifiers(f *findingsv1.IssuesFilter) {
 	}
 }
 
-// times adds the conditions on the time that the filter is about.
+// times adds the conditions on the time that the filter selects.
 func (c *conditions) times(f *findingsv1.IssuesFilter) {
 	column := finding.FieldRelevantSince
 	switch f.GetTimeFilter() {
@@ -181,7 +182,7 @@ func (c *conditions) times(f *findingsv1.IssuesFilter) {
 	}
 }
 
-// relative is the time so long before now; the zero time when there is no limit.
+// relative is the time that long before now; the zero time if there is no limit.
 func relative(now time.Time, since findingsv1.RelativeSince) time.Time {
 	switch since {
 	case findingsv1.RelativeSince_RELATIVE_SINCE_ONE_MINUTE:
@@ -202,8 +203,8 @@ func relative(now time.Time, since findingsv1.RelativeSince) time.Time {
 	return time.Time{}
 }
 
-// unknown adds the conditions of fields about facts that no table holds: they choose what is said to be not known (all
-// findings), or nothing.
+// unknown adds the conditions of fields for facts that no table has. They select all findings if the filter allows
+// "unknown", or none.
 func (c *conditions) unknown(f *findingsv1.IssuesFilter) {
 	if len(given(f.GetRulesets())) > 0 || len(set(f.GetSource())) > 0 || f.GetBacklogType() != 0 ||
 		len(set(f.GetUpgradeGuidance())) > 0 || len(set(f.GetUpgradeGuidanceFilters())) > 0 ||
@@ -213,7 +214,7 @@ func (c *conditions) unknown(f *findingsv1.IssuesFilter) {
 	}
 }
 
-// given leaves out empty values: clients that send whole structs mean nothing by them.
+// given removes empty values, which clients send that fill whole structs.
 func given(values []string) []string {
 	kept := make([]string, 0, len(values))
 	for _, v := range values {

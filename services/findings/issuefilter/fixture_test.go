@@ -21,13 +21,13 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// now is what tests take for the present.
+// now is the present for the tests.
 var now = time.Date(2026, 5, 4, 10, 20, 30, 123456000, time.UTC)
 
 // ago is a time before now in microseconds.
 func ago(d time.Duration) int64 { return store.Micros(now.Add(-d)) }
 
-// fact is a finding to seed. What is empty is null, or as a scan would make it.
+// fact is a finding to seed. Empty fields are null, or have the values that a scan sets.
 type fact struct {
 	label, print, kind, project, rule, ref, path            string
 	severity, state, triage, reason, policy                 string
@@ -49,14 +49,14 @@ var checks = map[string]*findingsv1.FindingRule{
 	"aws.key":  {Name: "aws.key", Confidence: "high", Category: "security"},
 }
 
-// world is a deployment's things by name.
+// world has the rows of a deployment by name.
 type world struct {
 	apitest.Tenant
 	server                                    *apitest.Server
 	projects, rules, findings, tags, memories map[string]int64
 }
 
-// newWorld makes three projects, of which one is archived, with tags and teams, and the rules.
+// newWorld creates three projects, one of them archived, with tags and teams, and the rules.
 func newWorld(t testing.TB, s *apitest.Server, of apitest.Tenant) *world {
 	t.Helper()
 	w := &world{Tenant: of, server: s, projects: map[string]int64{}, rules: map[string]int64{}, findings: map[string]int64{}, tags: map[string]int64{}, memories: map[string]int64{}}
@@ -125,7 +125,7 @@ func (w *world) write(t testing.TB, change func(ctx context.Context, tx *ent.Tx)
 	}
 }
 
-// seed stores findings in the order given.
+// seed stores findings in the given order.
 func (w *world) seed(t testing.TB, facts ...fact) {
 	t.Helper()
 	w.write(t, func(ctx context.Context, tx *ent.Tx) error {
@@ -179,7 +179,7 @@ func (w *world) row(t testing.TB, tx *ent.Tx, f fact) *ent.FindingCreate {
 	return row
 }
 
-// chosen are the labels of what a filter chooses, in the order of seeding.
+// chosen returns the labels of the findings that a filter selects, in the order of seeding.
 func (w *world) chosen(t testing.TB, f *findingsv1.IssuesFilter) string {
 	t.Helper()
 	return w.chosenIn(t, tenant.NewContext(t.Context(), w.DeploymentID), f)

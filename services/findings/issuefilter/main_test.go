@@ -7,7 +7,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestMain names the domains that these tests call.
+// TestMain registers the domains that these tests call.
 func TestMain(m *testing.M) {
 	apitest.Main(m, findings.Register)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// memories adds the conditions on memories: which an analysis used, and whose scope the finding is in.
+// memories adds the conditions on memories that an analysis used, and on memories that have the finding in their scope.
 func (c *conditions) memories(f *findingsv1.IssuesFilter) {
 	if id := c.id("aiMemoryReferenced", f.GetAiMemoryReferenced()); id != 0 {
 		c.used(id, !f.GetIncludeAiMemoryRendered())
@@ -29,7 +29,8 @@ func (c *conditions) memories(f *findingsv1.IssuesFilter) {
 	}
 }
 
-// used adds the condition that an analysis had the memory in its prompt, or even named it as a reason.
+// used adds the condition that an analysis had the memory in its prompt. With referenced, it also has to name it as a
+// reason.
 func (c *conditions) used(memoryID int64, referenced bool) {
 	c.raw(func(s *entsql.Selector) []any {
 		parts := []any{
@@ -43,7 +44,7 @@ func (c *conditions) used(memoryID int64, referenced bool) {
 	})
 }
 
-// flipped adds the condition that an analysis with the memory gave another verdict than the one before without it.
+// flipped adds the condition that an analysis with the memory gave another verdict than the previous one without it.
 func (c *conditions) flipped(memoryID int64) {
 	c.raw(func(s *entsql.Selector) []any {
 		return []any{
@@ -57,8 +58,8 @@ func (c *conditions) flipped(memoryID int64) {
 	})
 }
 
-// inScope adds the condition that the finding is in the scope of the memory. It says the same as memory.InScope in
-// services/ai/memory, which a test compares it with.
+// inScope adds the condition that the finding is in the scope of the memory. It is memory.InScope of services/ai/memory
+// in SQL; a test compares the two.
 func (c *conditions) inScope(memoryID int64) {
 	c.raw(func(s *entsql.Selector) []any {
 		rule, owner, path := s.C(finding.FieldRuleID), s.C(finding.FieldProjectID), s.C(finding.FieldFilePath)
@@ -72,17 +73,17 @@ func (c *conditions) inScope(memoryID int64) {
 			" AND (m.project_tag_id IS NULL OR EXISTS (SELECT 1 FROM project_tags l WHERE l.deployment_id = m.deployment_id",
 			" AND l.project_id = ", owner, " AND l.tag_id = m.project_tag_id))",
 			" AND (m.vulnerability_class = '' OR EXISTS (SELECT 1 FROM rules r WHERE r.deployment_id = m.deployment_id AND r.id = ", rule,
-			" AND ", holds(s.Dialect(), "r.content", sized(s.Dialect(), "m.vulnerability_class", 50)), "))",
+			" AND ", containsFields(s.Dialect(), "r.content", encodedText(s.Dialect(), "m.vulnerability_class", 50)), "))",
 			" AND (NOT EXISTS (SELECT 1 FROM ", prefixes, ") OR EXISTS (SELECT 1 FROM ", prefixes, " WHERE ", path, " = prefix.value",
 			" OR substr(", path, ", 1, length(prefix.value) + 1) = prefix.value || '/')))",
 		}
 	})
 }
 
-// risks are how sensitive components are.
+// risks are the sensitivities of components.
 var risks = map[string]string{"high": "high", "low": "low", "neutral": "neutral"}
 
-// sensitivities adds the condition on the component that AI named: by its tag, or by how sensitive it is.
+// sensitivities adds the condition on the component that AI named: by its tag, or by its sensitivity.
 func (c *conditions) sensitivities(values []string) {
 	var tags []string
 	var options []predicate.Finding
@@ -95,8 +96,8 @@ func (c *conditions) sensitivities(values []string) {
 		}
 		options = append(options, func(s *entsql.Selector) {
 			tag := s.C(finding.FieldComponentTag)
-			s.Where(text(tag, " IS NOT NULL AND ", holds(s.Dialect(), s.C(finding.FieldContent),
-				sized(s.Dialect(), "'"+risk+"'", 10), sized(s.Dialect(), tag, 18))))
+			s.Where(text(tag, " IS NOT NULL AND ", containsFields(s.Dialect(), s.C(finding.FieldContent),
+				encodedText(s.Dialect(), "'"+risk+"'", 10), encodedText(s.Dialect(), tag, 18))))
 		})
 	}
 	if len(tags) > 0 {
@@ -105,10 +106,10 @@ func (c *conditions) sensitivities(values []string) {
 	c.either(options)
 }
 
-// holds is the condition that a stored message holds some text fields, one after the other. A field is the byte of its
-// number, its length and its text: so looked for as a whole, it is not mistaken for a part of another text. That spares
-// columns and their upkeep at every upload for what is asked for rarely, and never for more than some findings.
-func holds(dialectName, column string, fields ...string) string {
+// containsFields is the condition that an encoded message contains consecutive text fields. A field is its number's
+// byte, its length and its text, so it cannot match inside another text. This saves columns, and their cost at every
+// upload, for rare filters that select few findings.
+func containsFields(dialectName, column string, fields ...string) string {
 	needle := strings.Join(fields, " || ")
 	if dialectName == dialect.Postgres {
 		return "position(convert_to(" + needle + ", 'UTF8') IN " + column + ") > 0"
@@ -116,9 +117,9 @@ func holds(dialectName, column string, fields ...string) string {
 	return "instr(" + column + ", CAST(" + needle + " AS BLOB)) > 0"
 }
 
-// sized writes the text of an expression as a message holds it, after the bytes given: up to 127 bytes, whose number is
-// one byte.
-func sized(dialectName, expression string, before ...int) string {
+// encodedText writes the text of an expression as a message encodes it, after the given bytes. The text may have up to
+// 127 bytes, so that its length is one byte.
+func encodedText(dialectName, expression string, before ...int) string {
 	char, size := "char(", "length(CAST("+expression+" AS BLOB))"
 	if dialectName == dialect.Postgres {
 		char, size = "chr(", "greatest(1, octet_length("+expression+"))" // there is no chr(0)

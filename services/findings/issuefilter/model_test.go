@@ -55,14 +55,13 @@ func drawFacts(t *rapid.T) []fact {
 	return facts
 }
 
-// condition is one field of a filter, and what it means.
+// condition is one field of a filter, and its meaning.
 type condition struct {
 	set   func(w *world, f *findingsv1.IssuesFilter)
 	means func(f fact) bool
 }
 
-// drawCondition draws a field of the filter with a value. Each meaning is written from the contract, without SQL in
-// mind.
+// drawCondition draws a field of the filter with a value. The meanings follow the contract, independently of the SQL.
 func drawCondition(t *rapid.T, facts []fact) condition {
 	pick := func(of []string) []string {
 		return rapid.SliceOfNDistinct(rapid.SampledFrom(of), 1, 2, rapid.ID[string]).Draw(t, "values")
@@ -142,7 +141,7 @@ func drawCondition(t *rapid.T, facts []fact) condition {
 		}}
 }
 
-// stands is where a finding stands, in the words of the filter.
+// stands is the aggregate state of a finding, in the filter's spelling.
 func stands(f fact) string {
 	switch {
 	case f.state == "fixed" || f.state == "removed":
@@ -159,7 +158,7 @@ func stands(f fact) string {
 	return "OPEN"
 }
 
-// Any filter chooses what a plain walk over the findings would.
+// Any filter selects the findings that a loop over all findings selects.
 func TestFilterAgainstModel(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -176,7 +175,7 @@ func TestFilterAgainstModel(t *testing.T) {
 				for i := range conditions {
 					conditions[i] = drawCondition(rt, facts)
 				}
-				// Of a field that is drawn twice, the first counts.
+				// If a field is drawn twice, the first value counts.
 				used := map[string]bool{}
 				conditions = slices.DeleteFunc(conditions, func(c condition) bool {
 					alone := &findingsv1.IssuesFilter{}
@@ -216,7 +215,7 @@ func fieldsOf(f *findingsv1.IssuesFilter) (name string) {
 	return name
 }
 
-// memoryIdInScope and memory.InScope say the same.
+// memoryIdInScope and memory.InScope agree.
 func TestScopeInSQLAndInGo(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -21,7 +21,7 @@ const (
 	day  = 24 * hour
 )
 
-// variety are findings that differ in everything that the filter knows.
+// variety has findings that differ in everything that the filter can select by.
 var variety = []fact{
 	{label: "a1", severity: "critical", policy: "rule-board-block", verdict: "true_positive", path: "src/app/Login.py", tag: "payments", risk: "high"},
 	{label: "a2", rule: "py.style", severity: "low", policy: "rule-board-pr-comments", verdict: "false_positive", path: "src/application/x.py", age: 2 * hour, tag: "user data", risk: "neutral"},
@@ -200,7 +200,7 @@ func aggregates(words ...string) (list []findingsv1.AggregateIssueState) {
 	return list
 }
 
-// remember stores memories, analyses with the one named all, and orders of fixes.
+// remember stores memories, analyses with the memory all, and requests for fixes.
 func (w *world) remember(t testing.TB) {
 	t.Helper()
 	w.write(t, func(ctx context.Context, tx *ent.Tx) error {
@@ -234,7 +234,7 @@ func (w *world) remember(t testing.TB) {
 			{"a1", "true_positive", true, true}, // as before
 			{"a2", "true_positive", false, false},
 			{"a2", "false_positive", true, false}, // flipped
-			{"b4", "false_positive", true, false}, // nothing before
+			{"b4", "false_positive", true, false}, // no earlier verdict
 		} {
 			row, err := tx.AiAnalysis.Create().SetDeploymentID(w.DeploymentID).SetFindingID(w.findings[a.label]).SetStatus("done").
 				SetVerdict(a.verdict).SetCreatedAt(1).Save(ctx)
@@ -263,7 +263,7 @@ func (w *world) remember(t testing.TB) {
 	})
 }
 
-// What is no id is refused with the name of the field.
+// An invalid id is rejected with the name of the field.
 func TestInvalid(t *testing.T) {
 	ctx := tenant.NewContext(t.Context(), 1)
 	for field, f := range map[string]*findingsv1.IssuesFilter{
@@ -282,7 +282,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// Callers with teams see what their teams have, whatever the filter names.
+// Callers with teams see the findings of their teams only, whatever the filter names.
 func TestTeams(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

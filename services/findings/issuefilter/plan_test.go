@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// plansSQL stores 20,000 findings with values as a real tenant has them: what is rare is rare.
+// plansSQL stores 20,000 findings with the distribution of values that a real tenant has.
 const plansSQL = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 19999)
 INSERT INTO findings (deployment_id, project_id, rule_id, first_seen_scan_id, ref, tool, analysis_category, fingerprint, issue_type,
 	severity, state, triage_state, status, triage_reason, policy_mode, autotriage_verdict, component_tag, exposure, transitivity, package, advisory, file_path,
@@ -35,7 +35,7 @@ SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) + CASE WHEN i % 100 = 9 THEN 1 ELSE 
 	CASE WHEN i % 3 = 2 THEN CASE i % 50 WHEN 7 THEN 'confirmed_valid' ELSE 'no_validator' END END, CASE WHEN i % 300 = 2 THEN TRUE END,
 	1, CAST(? AS BIGINT) - i, 1, 1, ? FROM n`
 
-// wholeTable finds, in a plan, that all findings are read. SQLite says SCAN for that.
+// wholeTable matches a plan that reads all findings. SQLite calls it SCAN.
 var wholeTable = map[string]*regexp.Regexp{
 	dialect.SQLite:   regexp.MustCompile(`SCAN (findings|twin|parent)\b`),
 	dialect.Postgres: regexp.MustCompile(`Seq Scan on findings`),

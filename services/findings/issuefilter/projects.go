@@ -32,7 +32,7 @@ func (c *conditions) projects(f *findingsv1.IssuesFilter) {
 		c.ofProjects(" IN ", " AND id IN (SELECT l.project_id FROM project_tags l JOIN tags t ON t.id = l.tag_id WHERE l.deployment_id = ",
 			arg{c.deploymentID}, " AND t.deployment_id = ", arg{c.deploymentID}, " AND t.name IN ", anyOf(tags), ")")
 	}
-	if teams := given(f.GetTeamNames()); len(teams) > 0 { // three levels are the most (contract facts 2.5)
+	if teams := given(f.GetTeamNames()); len(teams) > 0 { // teams have at most three levels (contract facts 2.5)
 		c.ofProjects(" IN ", " AND id IN (SELECT l.project_id FROM team_projects l JOIN teams t ON t.id = l.team_id",
 			" LEFT JOIN teams above ON above.id = t.parent_id LEFT JOIN teams top ON top.id = above.parent_id WHERE l.deployment_id = ",
 			arg{c.deploymentID}, " AND (t.name IN ", anyOf(teams), " OR above.name IN ", anyOf(teams), " OR top.name IN ", anyOf(teams), "))")
@@ -44,7 +44,7 @@ func (c *conditions) projects(f *findingsv1.IssuesFilter) {
 	}
 }
 
-// ofProjects adds a condition on the project of a finding: how tells whether it is one of those that the rest chooses.
+// ofProjects adds a condition on the project of a finding: how is IN or NOT IN, and rest selects projects.
 func (c *conditions) ofProjects(how string, rest ...any) {
 	c.raw(func(s *entsql.Selector) []any {
 		parts := append([]any{s.C(finding.FieldProjectID), how, "(SELECT id FROM projects WHERE deployment_id = ", arg{c.deploymentID}}, rest...)
@@ -89,16 +89,16 @@ func (c *conditions) refs(f *findingsv1.IssuesFilter) {
 // RefID is the id of a ref of a project (IssueRef.id).
 func RefID(projectID int64, ref string) string { return strconv.FormatInt(projectID, 10) + ":" + ref }
 
-// ParseRefID reads what RefID wrote.
+// ParseRefID parses an id from RefID.
 func ParseRefID(id string) (projectID int64, ref string, ok bool) {
 	number, ref, ok := strings.Cut(id, ":")
 	projectID, err := strconv.ParseInt(number, 10, 64)
 	return projectID, ref, ok && err == nil && ref != ""
 }
 
-// OnPrimaryBranch limits findings to the primary branch of their project: the one set by a person, else the default. A
-// subquery for one value keeps PostgreSQL from joining and sorting all findings for one page, and the plus keeps SQLite
-// from indexes that know the ref but not the order.
+// OnPrimaryBranch limits findings to the primary branch of their project: the one that a person set, or else the
+// default branch. A scalar subquery keeps PostgreSQL from joining and sorting all findings for one page. The plus keeps
+// SQLite from indexes that have the ref but not the order.
 func OnPrimaryBranch(deploymentID int64) predicate.Finding {
 	return func(s *entsql.Selector) {
 		ref := s.C(finding.FieldRef)

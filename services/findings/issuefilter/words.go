@@ -12,7 +12,7 @@ type enum interface {
 	String() string
 }
 
-// set leaves out the value that means "no filter".
+// set removes the value that means "no filter".
 func set[E enum](values []E) []E {
 	kept := make([]E, 0, len(values))
 	for _, v := range values {
@@ -23,10 +23,10 @@ func set[E enum](values []E) []E {
 	return kept
 }
 
-// admits reports whether values choose v: none choose all.
+// admits reports whether values contain v. An empty list contains all.
 func admits[E enum](values []E, v E) bool { return len(values) == 0 || slices.Contains(values, v) }
 
-// words are the values as columns hold them: SEVERITY_HIGH is high.
+// words returns the values as columns have them: SEVERITY_HIGH is high.
 func words[E enum](values []E, prefix string) []string {
 	values = set(values)
 	list := make([]string, len(values))

@@ -1,16 +1,16 @@
-// Package lifecycle holds the words for where a finding stands and the rule that combines them.
+// Package lifecycle has the states of findings, and the rule that combines them.
 //
-// A finding has two independent facts: its state, which scans set, and its triage state, which people and automation
+// A finding has two independent states: the state, which scans set, and the triage state, which people and automation
 // set. Status is derived from both (contract facts 3.11).
 package lifecycle
 
-// States: what scans saw last.
+// States: the outcome of the latest scans.
 const (
-	// Unresolved: the latest scan that looked saw it.
+	// Unresolved: the latest scan that covered it reported it.
 	Unresolved = "unresolved"
-	// Muted: seen, but suppressed in the code itself.
+	// Muted: reported, but suppressed in the code itself.
 	Muted = "muted"
-	// Fixed: a scan looked and it was gone.
+	// Fixed: a scan covered it and did not report it.
 	Fixed = "fixed"
 	// Removed: its rule or file is gone; never listed.
 	Removed = "removed"
@@ -26,14 +26,14 @@ const (
 	ProvisionallyIgnored = "provisionally_ignored"
 )
 
-// Open is the status of a finding that asks for attention; the other statuses are named as states or triage states.
+// Open is the status of a finding that needs attention. The other statuses have the names of states or triage states.
 const Open = "open"
 
-// NoTriageReason is the reason of a decision to ignore that names none.
+// NoTriageReason is the reason of a decision to ignore without a reason.
 const NoTriageReason = "no_triage_reason"
 
-// Status combines both facts: gone beats any decision, a decision beats a suppression in the code, and a person who
-// reopened a finding beats that suppression too.
+// Status combines both states. Fixed and removed take precedence over any decision. A decision, including reopening,
+// takes precedence over a suppression in the code.
 func Status(state, triageState string) string {
 	switch state {
 	case Fixed, Removed:
@@ -51,9 +51,9 @@ func Status(state, triageState string) string {
 	return Open
 }
 
-// Seen reports whether the state says that the finding is in the code now.
+// Seen reports whether the finding is in the code now, according to its state.
 func Seen(state string) bool { return state == Unresolved || state == Muted }
 
-// Spreads reports whether a decision is shared with the same finding on other refs. A provisional one, which
-// automation takes, is not (contract facts section 4).
+// Spreads reports whether a decision applies to the same finding on other refs. A provisional decision, which
+// automation makes, does not (contract facts section 4).
 func Spreads(triageState string) bool { return triageState != ProvisionallyIgnored }

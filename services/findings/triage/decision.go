@@ -1,4 +1,4 @@
-// Package triage stores decisions about findings, whoever took them: callers of the API, or people who answer a review
+// Package triage stores decisions about findings. They come from callers of the API, or from people who answer a review
 // comment at their source-code host.
 package triage
 
@@ -20,22 +20,22 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Decision is what was decided, by whom, and when.
+// Decision is a decision about findings, with its actor and time.
 type Decision struct {
 	DeploymentID int64
-	// State is a triage state of package lifecycle; empty: only the note changes.
+	// State is a triage state of package lifecycle. If it is empty, only the note changes.
 	State string
-	// Reason goes with the state ignored; see New.
+	// Reason belongs to the state ignored; see New.
 	Reason string
-	// Note replaces the one of the findings; empty: theirs stays.
+	// Note replaces the note of the findings. If it is empty, their note is kept.
 	Note string
-	// ActorKind and ActorID are in the words of finding events; ActorName is the login of a person at a host.
+	// ActorKind and ActorID have the form of finding events. ActorName is the login of a person at a host.
 	ActorKind string
 	ActorID   int64
 	ActorName string
 	// At is in microseconds since 1970.
 	At int64
-	// DecidedAt is when it was taken, where it is stored later than that; 0: At. In microseconds since 1970.
+	// DecidedAt is the time of the decision in microseconds since 1970, if it is stored later; 0 means At.
 	DecidedAt int64
 }
 
@@ -47,17 +47,17 @@ func New(deploymentID int64, state, reason, note string) Decision {
 	return Decision{DeploymentID: deploymentID, State: state, Reason: reason, Note: note, At: store.Now()}
 }
 
-// Apply stores the decision about chosen findings of one issue type, and about the same findings on other refs where it
-// is of a kind that all refs share. It records an event for each finding that it changes. The caller holds the
-// findings' projects (see store.Write; on PostgreSQL by locking their rows). It returns the ids of the findings that
-// were decided about and that a list may show.
+// Apply stores the decision about chosen findings of one issue type. If all refs share this kind of decision, it also
+// applies to the findings of the same identities on other refs. Apply records an event for each finding that changes.
+// The caller has to hold the locks of the findings' projects (see store.Write; on PostgreSQL by locking their rows).
+// Apply returns the ids of the affected findings that a list may show.
 func (d Decision) Apply(ctx context.Context, st *store.Store, tx *ent.Tx, issueType string, chosen []int64) (triaged []int64, err error) {
 	all, triaged := chosen, chosen
 	if err := st.PlanByIndexes(ctx, tx); err != nil {
 		return nil, err
 	}
 	if lifecycle.Spreads(d.State) {
-		if all, triaged, err = twins(ctx, tx, d.DeploymentID, issueType, chosen); err != nil {
+		if all, triaged, err = siblings(ctx, tx, d.DeploymentID, issueType, chosen); err != nil {
 			return nil, err
 		}
 	}
@@ -93,13 +93,13 @@ func (d Decision) update(ctx context.Context, tx *ent.Tx, all []int64) error {
 	return update.Exec(tenant.ByKey(ctx))
 }
 
-// writeStatus writes the SQL twin of lifecycle.Status for the new triage state: a test holds both together.
+// writeStatus writes lifecycle.Status for the new triage state in SQL. A test compares the two.
 func (d Decision) writeStatus(b *entsql.Builder) {
 	b.WriteString("CASE WHEN ").Ident(finding.FieldState).WriteString(" IN ('" + lifecycle.Fixed + "', '" + lifecycle.Removed + "') THEN ").
 		Ident(finding.FieldState).WriteString(" ELSE ").Arg(lifecycle.Status(lifecycle.Unresolved, d.State)).WriteString(" END")
 }
 
-// changes is the condition under which the decision changes a finding: repeating one is no event.
+// changes is the condition under which the decision changes a finding. Repeating a decision records no event.
 func (d Decision) changes() (condition string, args []any) {
 	var parts []string
 	if d.State != "" {
@@ -113,9 +113,9 @@ func (d Decision) changes() (condition string, args []any) {
 	return "(" + strings.Join(parts, " OR ") + ")", args
 }
 
-// record writes the events with one INSERT … SELECT. Findings that were not chosen themselves have a kind of their own.
-// No policy covers the statement, so it repeats which projects the caller may decide about; the plus is explained at
-// tenant.ByKey.
+// record writes the events with one INSERT … SELECT. Findings that were not chosen themselves have their own kind of
+// event. Policies do not apply to this statement, so it repeats which projects the caller may decide about. The plus is
+// explained at tenant.ByKey.
 func (d Decision) record(ctx context.Context, st *store.Store, tx *ent.Tx, chosen, all []int64) error {
 	changed, changedArgs := d.changes()
 	kind, to := "noted", "status"

@@ -14,8 +14,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Amend changes the content of a finding under the lock that imports and triage take too, so that neither loses what
-// the other writes. The finding may be gone: then it is ent's not-found error.
+// Amend changes the content of a finding under the lock that imports and triage also take, so that no write is lost. It
+// returns ent's not-found error if the finding is gone.
 func Amend(ctx context.Context, st *store.Store, tx *ent.Tx, id int64, change func(*storev1.FindingContent, *ent.FindingUpdate)) error {
 	row, err := lock(ctx, st, tx, id)
 	if err != nil {
@@ -34,7 +34,8 @@ func Amend(ctx context.Context, st *store.Store, tx *ent.Tx, id int64, change fu
 	return update.SetContent(encoded).Exec(ctx)
 }
 
-// lock makes imports, triage and this take turns, and reads the finding. SQLite has one writer anyway.
+// lock locks the project, so that imports, triage and this run one after the other, and reads the finding. SQLite has
+// only one writer.
 func lock(ctx context.Context, st *store.Store, tx *ent.Tx, id int64) (*ent.Finding, error) {
 	if st.Postgres() {
 		_, err := tx.Project.Query().Where(func(s *entsql.Selector) {
@@ -51,8 +52,8 @@ func lock(ctx context.Context, st *store.Store, tx *ent.Tx, id int64) (*ent.Find
 			finding.FieldStatus, finding.FieldAutotriageVerdict, finding.FieldContentHash, finding.FieldContent).Only(ctx)
 }
 
-// Keep moves what did not come from a scan out of the content that is stored into the one that a scan brings: what the
-// assistant said, pull requests, review comments and the ticket survive a change of the finding's text.
+// Keep copies from stored to fresh content what does not come from scans: the assistant's verdict, pull requests,
+// review comments and the ticket.
 func Keep(stored, fresh *storev1.FindingContent) {
 	fresh.Assistant = stored.GetAssistant()
 	fresh.ClickToFixPrs, fresh.ClickToFixFailures = stored.GetClickToFixPrs(), stored.GetClickToFixFailures()

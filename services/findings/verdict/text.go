@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// What automation may store at the most, in runes. Longer texts are cut.
+// Maximal lengths of texts that automation may store, in runes. Longer texts are cut.
 const (
 	MaxReason      = 3000
 	MaxSummary     = 500
@@ -16,7 +16,7 @@ const (
 	MaxTag         = 60
 )
 
-// bound makes the texts of a verdict fit to store and to show, whatever a model wrote.
+// bound cuts and cleans the texts of a verdict, whatever a model wrote.
 func (v *Verdict) bound() {
 	v.Reason = Text(v.Reason, MaxReason)
 	v.GuidanceSummary = Text(v.GuidanceSummary, MaxSummary)
@@ -32,8 +32,8 @@ func (v *Verdict) bound() {
 	}
 }
 
-// Text drops what is not text (control and invisible format characters, which can hide or reorder what people read, and
-// broken UTF-8) and cuts to a number of runes.
+// Text removes broken UTF-8, and control and invisible format characters, which can hide or reorder text. It cuts to a
+// number of runes.
 func Text(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

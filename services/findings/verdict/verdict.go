@@ -1,9 +1,8 @@
 // Package verdict stores what automation says about a finding: the verdict with its reason, the guidance, a fix and the
-// component. AI tasks and workflow steps use it, so that both obey the same rules.
+// component. AI tasks and workflow steps use it, so that both follow the same rules.
 //
-// Automation never overrules people. It may provisionally ignore a rule-based code finding that is open and that nobody
-// has decided about, and take that back; nothing else about the triage of a finding is its business (contract facts,
-// section 4).
+// Automation never overrides people. It may provisionally ignore an open rule-based code finding that nobody has
+// decided about, and undo that. It changes nothing else about triage (contract facts, section 4).
 package verdict
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Verdicts, as the contract writes them.
+// Verdicts, as the contract spells them.
 const (
 	TruePositive  = "true_positive"
 	FalsePositive = "false_positive"
@@ -30,37 +29,38 @@ const (
 // EventKind is the kind of the finding event of a verdict.
 const EventKind = "autotriaged"
 
-// Actors of verdicts, in the words of finding events.
+// Actors of verdicts, as in finding events.
 const (
 	ActorJob      = "job"
 	ActorWorkflow = "workflow"
 )
 
-// ErrUnknownVerdict refuses a word that is no verdict.
+// ErrUnknownVerdict rejects an unknown verdict.
 var ErrUnknownVerdict = errors.New("verdict must be true_positive, false_positive or empty")
 
-// Verdict is what automation says about one finding. Empty texts say nothing: what is stored stays.
+// Verdict is what automation says about one finding. Empty texts leave the stored ones unchanged.
 type Verdict struct {
 	FindingID int64
 	// Value is TruePositive, FalsePositive, or empty for none.
 	Value, Reason string
-	// Guidance says how to fix it: in one sentence, and step by step.
+	// Guidance describes the fix: in one sentence, and step by step.
 	GuidanceSummary, GuidanceText string
 	// FixCode replaces the matched lines; FixDiff is the same as a unified diff.
 	FixCode, FixDiff, FixExplanation string
-	// ComponentTag is the part of the product; ComponentRisk is high, low or neutral.
+	// ComponentTag is the part of the product. ComponentRisk is high, low or neutral.
 	ComponentTag, ComponentRisk string
-	// ActorKind and ActorID are in the words of finding events: ActorJob with its id, or ActorWorkflow with the run's.
+	// ActorKind and ActorID have the form of finding events: ActorJob with the job's id, or ActorWorkflow with the
+	// run's.
 	ActorKind string
 	ActorID   int64
-	// ContentHash is that of the finding when it was asked about; 0: not known. A verdict about a finding that has changed
-	// since is late: it is stored, but the triage stays.
+	// ContentHash is the hash of the finding when automation read it; 0 means unknown. If the finding has changed
+	// since, the verdict is stored, but the triage does not change.
 	ContentHash int64
 }
 
-// Apply stores a verdict, and reports whether it changed the triage of the finding. It takes part in the transaction,
-// in which it locks the finding's project first. A finding that is not there (or not visible) is ent's not-found error.
-// The same verdict again changes nothing and makes no event.
+// Apply stores a verdict, and reports whether it changed the triage of the finding. It first locks the finding's
+// project in the transaction. If the finding does not exist or is not visible, it returns ent's not-found error.
+// Repeating a verdict changes nothing and records no event.
 func Apply(ctx context.Context, st *store.Store, tx *ent.Tx, v Verdict) (applied bool, err error) {
 	if v.Value != "" && v.Value != TruePositive && v.Value != FalsePositive {
 		return false, fmt.Errorf("%w, got %.40q", ErrUnknownVerdict, v.Value)
@@ -108,7 +108,7 @@ func Apply(ctx context.Context, st *store.Store, tx *ent.Tx, v Verdict) (applied
 		SetActorKind(v.ActorKind).SetActorID(v.ActorID).SetAt(now).Exec(ctx)
 }
 
-// triageState is where the verdict leads.
+// triageState is the triage state after the verdict.
 func (v Verdict) triageState(ctx context.Context, tx *ent.Tx, row *ent.Finding) (string, error) {
 	switch {
 	case v.ContentHash != 0 && v.ContentHash != row.ContentHash, row.IssueType != ruleBased:
@@ -129,18 +129,18 @@ func (v Verdict) triageState(ctx context.Context, tx *ent.Tx, row *ent.Finding) 
 	return row.TriageState, nil
 }
 
-// ruleBased is the issue type of code findings that rules made; what AI detection finds stays open.
+// ruleBased is the issue type of code findings from rules. Findings of AI detection stay open.
 const ruleBased = "sast"
 
-// triagedByAnybody reports whether somebody else than automation ever decided about the finding. A decision that came
-// from another ref counts: a person took it there.
+// triagedByAnybody reports whether anyone except automation ever decided about the finding. A decision from another ref
+// counts, because a person made it there.
 func triagedByAnybody(ctx context.Context, tx *ent.Tx, id int64) (bool, error) {
 	return tx.FindingEvent.Query().Where(findingevent.FindingID(id),
 		findingevent.KindIn("triaged", "triage_spread", "triage_inherited"),
 		findingevent.ActorKindNotIn(ActorJob, ActorWorkflow)).Exist(ctx)
 }
 
-// addTo puts what the verdict says into a finding's content. before and after are what the audit trail shows.
+// addTo adds the verdict to a finding's content. before and after are for the audit trail.
 func (v Verdict) addTo(stored []byte) (before, after *findingsv1.AssistantAutotriage, encoded []byte, err error) {
 	content, err := blob.Decode(stored)
 	if err != nil {

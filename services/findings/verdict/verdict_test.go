@@ -52,7 +52,7 @@ func (w *world) write(t *testing.T, fn func(ctx context.Context, tx *ent.Tx) err
 	}
 }
 
-// add stores a finding; history are kinds of events with who did it, as "triaged user".
+// add stores a finding. history has the kinds and actors of events, such as "triaged user".
 func (w *world) add(t *testing.T, print, kind, state, triage string, history ...string) (id int64) {
 	t.Helper()
 	content, err := blob.Encode(&storev1.FindingContent{Message: "about input", ClickToFixPrs: []*findingsv1.ClickToFixPr{{Url: "https://git.acme.test/1"}}})
@@ -148,11 +148,11 @@ func TestEventsAndContent(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		id := w.add(t, "a", "sast", lifecycle.Unresolved, lifecycle.Untriaged)
 		long := strings.Repeat("é\u202e", 5000)
-		for range 2 { // the same again is no news
+		for range 2 { // repeating it changes nothing
 			w.apply(t, verdict.Verdict{FindingID: id, Value: verdict.TruePositive, Reason: long, GuidanceSummary: "Use parameters.", GuidanceText: "1. …",
 				FixCode: "run(?)", FixExplanation: "no text", ComponentTag: " user\ndata ", ComponentRisk: "extreme"})
 		}
-		_, row := w.apply(t, verdict.Verdict{FindingID: id}) // says nothing: everything stays
+		_, row := w.apply(t, verdict.Verdict{FindingID: id}) // an empty verdict changes nothing
 		events := w.Reader.FindingEvent.Query().Where(findingevent.FindingID(id)).AllX(w.ctx)
 		if len(events) != 1 || events[0].Kind != verdict.EventKind || events[0].Reason != "true_positive" || events[0].ActorKind != "workflow" || events[0].ActorID != 7 ||
 			events[0].FromStatus != "open" || events[0].ToStatus != "open" {

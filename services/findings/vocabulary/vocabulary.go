@@ -1,8 +1,7 @@
-// Package vocabulary has the words of the API for findings that all who read reports and all who tell of findings
-// share.
+// Package vocabulary has the API's terms for findings. Readers of reports and services that return findings share it.
 package vocabulary
 
-// The products that findings belong to: their issue types.
+// The products of findings: their issue types.
 const (
 	SAST    = "sast"
 	SCA     = "sca"

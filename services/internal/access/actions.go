@@ -6,8 +6,8 @@ import (
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 )
 
-// actions are the permissions inside a deployment in words for user interfaces, each <what>:<deed>. They are part of
-// the API: never change one.
+// actions name the permissions inside a deployment for user interfaces, each as <noun>:<verb>. They are part of the API
+// and never change.
 var actions = []struct {
 	permission optionsv1.Permission
 	word       string
@@ -19,7 +19,7 @@ var actions = []struct {
 	{optionsv1.Permission_PERMISSION_MANAGE_TEAMS, "teams:manage"},
 }
 
-// Actions lists what a role may do in its deployment, one word for each permission that Authorize grants it.
+// Actions lists what a role may do in its deployment: one action for each permission that Authorize grants it.
 func Actions(role Role) (words []string) {
 	for _, a := range actions {
 		if slices.Contains(allowed[a.permission], role) {

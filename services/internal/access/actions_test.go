@@ -28,7 +28,7 @@ func TestEveryPermissionHasOneAction(t *testing.T) {
 	}
 }
 
-// TestActionsFollowTheRules holds what user interfaces are told against what the server does.
+// TestActionsFollowTheRules compares the actions for user interfaces with what the server permits.
 func TestActionsFollowTheRules(t *testing.T) {
 	for _, role := range Roles {
 		granted := Actions(role)
@@ -36,7 +36,7 @@ func TestActionsFollowTheRules(t *testing.T) {
 			rule := &optionsv1.MethodRule{Permission: a.permission, Schemes: []optionsv1.Scheme{optionsv1.Scheme_SCHEME_JWT}}
 			err := Authorize(rule, &Principal{Kind: KindUser, Scheme: optionsv1.Scheme_SCHEME_JWT}, &Grant{Role: role})
 			if (err == nil) != slices.Contains(granted, a.word) {
-				t.Errorf("%s is told %v, but %s gets %v", role, granted, a.word, err)
+				t.Errorf("%s has the actions %v, but %s gets %v", role, granted, a.word, err)
 			}
 		}
 	}

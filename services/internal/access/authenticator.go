@@ -12,8 +12,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Authenticator verifies credentials. Nothing is cached between requests: a revocation holds from the next request on
-// every node, and the look-up of a token costs less than the rest of any request.
+// Authenticator verifies credentials. It caches nothing between requests, so a revocation holds from the next request
+// on every node. The look-up of a token costs less than the rest of any request.
 type Authenticator struct {
 	st     *store.Store
 	tokens *lookups
@@ -24,7 +24,7 @@ type Authenticator struct {
 }
 
 // NewAuthenticator returns an authenticator for API tokens, for JSON Web Tokens of issuer and, unless oidc is nil, for
-// those of the OpenID Connect issuer. It writes the last use of tokens in the background until Close.
+// ID tokens of the OpenID Connect issuer. It records the last use of tokens in the background until Close.
 func NewAuthenticator(st *store.Store, issuer *Issuer, oidc *OIDC, log *slog.Logger) *Authenticator {
 	a := &Authenticator{st: st, issuer: issuer, oidc: oidc, usage: newUsage(st, log), now: time.Now}
 	a.tokens = newLookups(func(ctx context.Context, hash []byte) (*tokenRow, error) { return findToken(ctx, st, hash) })
@@ -32,14 +32,14 @@ func NewAuthenticator(st *store.Store, issuer *Issuer, oidc *OIDC, log *slog.Log
 	return a
 }
 
-// Close writes what is known about the last use of tokens, as far as ctx allows, and ends the background work.
+// Close writes the pending last uses of tokens, within the deadline of ctx, and stops the background work.
 func (a *Authenticator) Close(ctx context.Context) error { return a.usage.close(ctx) }
 
 // Authenticate verifies the value of an Authorization header.
 //
-// Errors: UNAUTHENTICATED, with one text for all credentials that are malformed, unknown, expired or revoked;
-// PERMISSION_DENIED for a genuine ID token whose user cannot be taken in; UNAVAILABLE while the keys of the OpenID
-// Connect issuer cannot be had; any other error is one of the store.
+// Errors: UNAUTHENTICATED, with the same text for malformed, unknown, expired and revoked credentials;
+// PERMISSION_DENIED for a valid ID token of a user who may not become a member; UNAVAILABLE while the keys of the
+// OpenID Connect issuer cannot be fetched. Any other error comes from the store.
 func (a *Authenticator) Authenticate(ctx context.Context, header string) (*Principal, error) {
 	if header == "" {
 		return nil, errNoCredential()
@@ -58,7 +58,8 @@ func (a *Authenticator) Authenticate(ctx context.Context, header string) (*Princ
 	}
 }
 
-// token does one hash, one look-up and one comparison, whatever the token's state, before it decides.
+// token always does one hash, one look-up and one comparison before it decides, so that its time does not depend on the
+// token's state.
 func (a *Authenticator) token(ctx context.Context, value string) (*Principal, error) {
 	hash := hashToken(value)
 	row, err := a.tokens.of(ctx, hash)
@@ -83,7 +84,7 @@ func (a *Authenticator) token(ctx context.Context, value string) (*Principal, er
 	return p, nil
 }
 
-// webToken sends a JSON Web Token to the issuer that it names; whether it comes from there is for that one to verify.
+// webToken passes a JSON Web Token to the issuer that the token names. That issuer verifies it.
 func (a *Authenticator) webToken(ctx context.Context, raw string) (*Principal, error) {
 	var unverified jwt.RegisteredClaims
 	header, _, err := jwt.NewParser().ParseUnverified(raw, &unverified)
@@ -107,7 +108,7 @@ func (a *Authenticator) webToken(ctx context.Context, raw string) (*Principal, e
 	}
 }
 
-// found turns a user who is gone into the answer to any other bad credential.
+// found turns a deleted user into the error of every other bad credential.
 func found(p *Principal, err error) (*Principal, error) {
 	if err == nil && p == nil {
 		return nil, errBadCredential()

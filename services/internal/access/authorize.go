@@ -7,7 +7,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// allowed says which roles hold a permission inside a deployment (contract facts, 2.1 and 3.15).
+// allowed lists the roles that hold a permission inside a deployment (contract facts, 2.1 and 3.15).
 var allowed = map[optionsv1.Permission][]Role{
 	optionsv1.Permission_PERMISSION_READ:         Roles,
 	optionsv1.Permission_PERMISSION_TRIAGE:       {RoleAdmin, RoleMember, RoleImpersonator},
@@ -16,8 +16,8 @@ var allowed = map[optionsv1.Permission][]Role{
 	optionsv1.Permission_PERMISSION_MANAGE_TEAMS: {RoleAdmin, RoleMember},
 }
 
-// ResolveGrant finds the deployment that a request names by slug, by id or by both (which must then agree). Naming
-// none, one that does not exist and one of others is the same error: NOT_FOUND.
+// ResolveGrant finds the deployment that a request names by slug, by id or by both, which must agree. A missing name,
+// an unknown deployment and a deployment of other people give the same error: NOT_FOUND.
 func ResolveGrant(p *Principal, slug string, id int64) (*Grant, error) {
 	if p == nil {
 		return nil, errNoCredential()
@@ -33,8 +33,8 @@ func ResolveGrant(p *Principal, slug string, id int64) (*Grant, error) {
 	return nil, errNoDeployment()
 }
 
-// OnlyGrant is the deployment of a credential that belongs to one, for requests that name none.
-// Errors: NOT_FOUND without a deployment; FAILED_PRECONDITION with several.
+// OnlyGrant returns the deployment of a credential that belongs to exactly one, for requests that name none. Errors:
+// NOT_FOUND without a deployment; FAILED_PRECONDITION with several.
 func OnlyGrant(p *Principal) (*Grant, error) {
 	switch {
 	case p == nil:
@@ -47,11 +47,11 @@ func OnlyGrant(p *Principal) (*Grant, error) {
 	return &p.Grants[0], nil
 }
 
-// Authorize says whether the principal may call the RPC of this rule in this deployment. Principal is nil for callers
+// Authorize decides whether the principal may call the RPC of this rule in this deployment. p is nil for callers
 // without a credential, grant for requests outside a deployment.
 //
 // Errors: UNAUTHENTICATED without a principal; SCHEME_NOT_ACCEPTED for a kind of credential that the rule does not
-// list; NOT_FOUND, not 403, for an API token that lacks the Web API permission (contract facts, 2.1), and without a
+// list; NOT_FOUND, not 403, for an API token that lacks the Web API permission (contract facts, 2.1), and for a missing
 // grant where one is needed; PERMISSION_DENIED for the wrong role.
 func Authorize(rule *optionsv1.MethodRule, p *Principal, grant *Grant) error {
 	permission := rule.GetPermission()
@@ -83,8 +83,8 @@ func Authorize(rule *optionsv1.MethodRule, p *Principal, grant *Grant) error {
 	}
 }
 
-// tokenReaches applies the scopes of an API token: the Web API permission without limited scopes opens everything, any
-// other scope exactly the RPCs whose rules name it.
+// tokenReaches applies the scopes of an API token. The Web API scope without limited scopes allows every RPC. Any other
+// scope allows exactly the RPCs with rules that name it.
 func tokenReaches(p *Principal, rule *optionsv1.MethodRule) bool {
 	if reachesAll(p) {
 		return true
@@ -104,7 +104,7 @@ func errScheme(rule *optionsv1.MethodRule) error {
 	return apierr.SchemeNotAccepted("this operation accepts only an API token")
 }
 
-// errScope tells an operator which scope a token lacks, where another one than the Web API would do.
+// errScope names the scope that a token lacks, when another scope than the Web API would do.
 func errScope(rule *optionsv1.MethodRule) error {
 	if scope, named := ruleScopes[rule.GetScope()]; named {
 		return apierr.NotFound("not found: this takes an API token with the scope %s or %s, without limited scopes", scope, ScopeWebAPI)
@@ -118,7 +118,7 @@ func errNoCredential() error {
 	return apierr.Unauthenticated("authentication is required: send the header Authorization: Bearer <API token or JSON Web Token>")
 }
 
-// errBadCredential is the one answer to every credential that is malformed, unknown, expired or revoked.
+// errBadCredential is the same error for every malformed, unknown, expired or revoked credential.
 func errBadCredential() error {
 	return apierr.Unauthenticated("the credential is not valid: it is malformed, unknown, expired or revoked")
 }

@@ -36,7 +36,7 @@ func tokenWith(role Role, limited []string, scopes ...Scope) *Principal {
 	return p
 }
 
-// TestAuthorize is the whole table: every kind of caller (row) against every permission (column).
+// TestAuthorize is the whole table: every kind of caller (row) and every permission (column).
 func TestAuthorize(t *testing.T) {
 	limited := []string{"sms"}
 	for name, row := range map[string]struct {
@@ -75,7 +75,7 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
-// TestAuthorizeScopes: a scope opens the rules that name it, to the roles that these allow, and nothing else.
+// TestAuthorizeScopes: a scope permits the RPCs with rules that name it, to the roles of these rules, and nothing else.
 func TestAuthorizeScopes(t *testing.T) {
 	for named, scope := range ruleScopes {
 		for _, has := range Scopes {

@@ -2,7 +2,7 @@ package access
 
 import "strings"
 
-// maxCredential bounds a credential in bytes. ID tokens with many groups have some KiB; nothing legitimate has more.
+// maxCredential is the largest credential in bytes. ID tokens with many groups have some KiB.
 const maxCredential = 16 << 10
 
 // credentialKind is how a credential is verified.
@@ -14,8 +14,9 @@ const (
 	webToken // a JSON Web Token
 )
 
-// parseBearer returns the credential of an Authorization header. The scheme is read in any case (RFC 9110, 11.1), one
-// space follows, and the credential has visible ASCII characters only: every header has one reading.
+// parseBearer returns the credential of an Authorization header. The scheme is case-insensitive (RFC 9110, 11.1). One
+// space and a credential of visible ASCII characters follow. Nothing else is accepted, so that a header has only one
+// interpretation.
 func parseBearer(header string) (credential string, ok bool) {
 	const scheme = "bearer "
 	if len(header) <= len(scheme) || len(header) > len(scheme)+maxCredential || !strings.EqualFold(header[:len(scheme)], scheme) {
@@ -25,7 +26,8 @@ func parseBearer(header string) (credential string, ok bool) {
 	return credential, visibleASCII(credential)
 }
 
-// kindOf tells a JSON Web Token (three parts of base64url) from an API token by form alone; no API token has that form.
+// kindOf distinguishes a JSON Web Token (three parts of base64url) from an API token by form alone. No API token has
+// that form.
 func kindOf(credential string) credentialKind {
 	if credential == "" || !visibleASCII(credential) {
 		return malformed
@@ -46,7 +48,8 @@ func hasJWTForm(credential string) bool {
 			return false
 		}
 	}
-	// The signature may be empty: an unsigned token is a token that is refused, not an API token.
+	// The signature may be empty, so that an unsigned token is refused as a JSON Web Token and not tried as an API
+	// token.
 	return !strings.ContainsFunc(parts[2], func(r rune) bool { return !isBase64URL(r) })
 }
 

@@ -60,7 +60,7 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-func TestParsedBearerHasOneReading(t *testing.T) {
+func TestBearerParsingIsUnambiguous(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scheme := rapid.SampledFrom([]string{"Bearer ", "bearer ", "BEARER ", "Bearer", "Basic ", ""}).Draw(t, "scheme")
 		header := scheme + rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]{0,20}`), rapid.StringMatching(`[!-~]{1,20}`)).Draw(t, "rest")
@@ -95,7 +95,8 @@ func TestTokenValues(t *testing.T) {
 			seen[value[len(tokenPrefix)+i]]++
 		}
 	}
-	// A biased generator that takes bytes modulo 62 gives the first 8 characters 25 % more; chance gives 3 % (one sigma).
+	// A biased generator that takes bytes modulo 62 gives the first 8 characters 25 % more. Chance gives 3 % (one
+	// sigma).
 	expected := float64(sample*tokenRandom) / float64(len(alphabet))
 	for i := range len(alphabet) {
 		if n := float64(seen[alphabet[i]]); n < 0.82*expected || n > 1.18*expected {
@@ -130,7 +131,7 @@ func TestCheckTokenValue(t *testing.T) {
 		if CheckTokenValue(value) != nil {
 			return
 		}
-		// What is accepted must be able to authenticate.
+		// An accepted value must be able to authenticate.
 		credential, ok := parseBearer("Bearer " + value)
 		if !ok || kindOf(credential) != opaqueToken {
 			t.Fatalf("%q is accepted, but cannot be sent", value)

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// AdminEmail is the address of the user whom the first start creates: it is local to the server and gets no mail.
+	// AdminEmail is the address of the user that the first start creates. It is local to the server and gets no mail.
 	AdminEmail = "admin@localhost"
 
 	defaultSlug   = "default"
@@ -25,34 +25,34 @@ const (
 	bootstrapLock = "bootstrap_lock"
 )
 
-// slugForm is what a slug may look like: it stands in paths, in the address bar and in file names.
+// slugForm is the form of a slug, which appears in paths, URLs and file names.
 var slugForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$`)
 
-// BootstrapOptions say what the first start creates.
+// BootstrapOptions describe what the first start creates.
 type BootstrapOptions struct {
-	// Slug of the deployment; empty means one made from Name, or "default".
+	// Slug of the deployment. Empty means derived from Name, or "default".
 	Slug string
-	// Name of the deployment for people; empty means the slug.
+	// Name is the display name of the deployment. Empty means the slug.
 	Name string
-	// Token is the value of the first API token, chosen by the operator; empty means that one is made.
+	// Token is the value of the first API token, if the operator chose it. Empty means a generated value.
 	Token string
 }
 
-// FirstStart is what the first start created.
+// FirstStart describes what the first start created.
 type FirstStart struct {
 	Deployment *ent.Deployment
 	// Email of the administrator.
 	Email string
-	// TokenValue is to be shown once. It is empty when the operator chose the value: he knows it, and what is printed
-	// ends up in logs.
+	// TokenValue must be shown once. It is empty when the operator chose the value: the operator knows it, and printed
+	// values end up in logs.
 	TokenValue string
-	// TokenHint is the last four characters of the value.
+	// TokenHint is the last four characters of the token.
 	TokenHint string
 }
 
-// Bootstrap gives an empty store its first deployment, an administrator and an API token that can do everything. It
-// returns nil when the store has a deployment already. Nodes that start at once on one store create one set, and one of
-// them returns it. Errors: INVALID_ARGUMENT naming the option, whether or not the store is empty.
+// Bootstrap gives an empty store its first deployment, an administrator and an API token with all permissions. It
+// returns nil when the store already has a deployment. When several nodes start at once on one store, one of them
+// creates the set and returns it. Errors: INVALID_ARGUMENT naming the option, also when the store is not empty.
 func Bootstrap(ctx context.Context, st *store.Store, o BootstrapOptions) (*FirstStart, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -150,7 +150,8 @@ func createFirst(ctx context.Context, tx *ent.Tx, o BootstrapOptions) (*FirstSta
 	return first, nil
 }
 
-// ensureAdmin takes the administrator of an earlier first start when only deployments were removed since.
+// ensureAdmin returns the administrator of an earlier first start, if all deployments were removed since, or creates
+// one.
 func ensureAdmin(ctx context.Context, tx *ent.Tx, now time.Time) (*ent.User, error) {
 	row, err := tx.User.Query().Where(user.Email(AdminEmail)).Only(ctx)
 	if !ent.IsNotFound(err) {

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// DeploymentField reads the deployment that a request names. Its descriptors are looked up once, at start.
+// DeploymentField reads the deployment that a request names. Its field descriptors are looked up once, at start.
 type DeploymentField struct {
 	message protoreflect.FullName
 	slug    protoreflect.FieldDescriptor
@@ -33,8 +33,8 @@ func newDeploymentField(md protoreflect.MessageDescriptor) (*DeploymentField, er
 	return f, nil
 }
 
-// Of returns what the request says: "" and 0 for a field that it does not have or does not set, as in the later
-// messages of a stream. A message of another type names no deployment.
+// Of returns the slug and id in the request. They are "" and 0 when the message lacks the field or does not set it, as
+// in later messages of a stream, and for messages of another type.
 func (f *DeploymentField) Of(request proto.Message) (slug string, id int64) {
 	if f == nil || request == nil {
 		return "", 0

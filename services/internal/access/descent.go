@@ -16,11 +16,12 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// maxDescent is how many tokens may be made one by the other, so that revoking the first takes few statements.
-const maxDescent = 8
+// maxTokenDepth is the longest chain of tokens that create each other. It limits the number of statements of a
+// revocation.
+const maxTokenDepth = 8
 
-// Revoke ends a token and all that were made by it: requests that start after it returns are refused by every node. A
-// token that is revoked already keeps its time. Errors: NOT_FOUND for a token that the deployment does not have.
+// Revoke revokes a token and all its descendants. Every node refuses requests that start after Revoke returns. A
+// revoked token keeps its time of revocation. Errors: NOT_FOUND for a token that the deployment does not have.
 func (t *Tokens) Revoke(ctx context.Context, deploymentID, tokenID int64) error {
 	return t.st.Write(tenant.NewContext(ctx, deploymentID), func(ctx context.Context, tx *ent.Tx) error {
 		rows, err := t.Lock(ctx, tx, token.ID(tokenID))
@@ -42,8 +43,8 @@ func (t *Tokens) Revoke(ctx context.Context, deploymentID, tokenID int64) error 
 	})
 }
 
-// Lock reads tokens that are not revoked, in the order of their ids, and keeps other transactions from revoking them
-// and from making tokens by them until this one ends.
+// Lock reads tokens that are not revoked, ordered by id. Until the end of the transaction, no other transaction can
+// revoke them or create tokens with them.
 func (t *Tokens) Lock(ctx context.Context, tx *ent.Tx, which ...predicate.Token) ([]*ent.Token, error) {
 	query := tx.Token.Query().Where(token.RevokedAtIsNil()).Where(which...).Order(token.ByID())
 	if t.st.Postgres() {
@@ -52,10 +53,12 @@ func (t *Tokens) Lock(ctx context.Context, tx *ent.Tx, which ...predicate.Token)
 	return query.All(ctx)
 }
 
-// RevokeAll ends tokens that Lock has returned, and all their descendants, and returns those that it ended, as they
-// were. Look-ups of tokens know nothing about parents: what has to end is marked here. It goes generation by
-// generation, since a token that makes another one holds its own row meanwhile (see withinToken): either the child is
-// seen here, or its maker sees that it was revoked.
+// RevokeAll revokes tokens that Lock has returned, and their descendants. It returns the tokens that it revoked, in
+// their state before.
+//
+// Look-ups of tokens do not check parents, so every descendant must be marked here. RevokeAll proceeds generation by
+// generation. A token that creates another one locks its own row meanwhile (see withinToken): either RevokeAll finds
+// the child, or the parent finds itself revoked.
 func (t *Tokens) RevokeAll(ctx context.Context, tx *ent.Tx, rows []*ent.Token) (ended []*ent.Token, err error) {
 	now := store.Micros(t.now())
 	for len(rows) > 0 {
@@ -75,11 +78,11 @@ func (t *Tokens) RevokeAll(ctx context.Context, tx *ent.Tx, rows []*ent.Token) (
 	return ended, nil
 }
 
-// withinToken compares a new token with the one that makes it, and keeps that one from being revoked meanwhile.
+// withinToken checks that a new token does not exceed its parent, and keeps the parent from being revoked meanwhile.
 func (t *Tokens) withinToken(ctx context.Context, tx *ent.Tx, caller *Principal, spec TokenSpec) error {
 	for _, scope := range spec.Scopes {
 		if !reachesAll(caller) && !slices.Contains(caller.Scopes, scope) {
-			return apierr.PermissionDenied("scopes must be among those of the token that makes the call, %s, got %s", joinWords(caller.Scopes), scope)
+			return apierr.PermissionDenied("scopes must be scopes of the calling token, %s, got %s", joinWords(caller.Scopes), scope)
 		}
 	}
 	own, err := t.Lock(ctx, tx, token.ID(caller.ID))
@@ -87,16 +90,16 @@ func (t *Tokens) withinToken(ctx context.Context, tx *ent.Tx, caller *Principal,
 	case err != nil:
 		return err
 	case len(own) == 0:
-		return errBadCredential() // revoked since the call began
+		return errBadCredential() // revoked since the request began
 	}
 	if end := own[0].ExpiresAt; end != nil && (spec.ExpiresAt.IsZero() || store.Micros(spec.ExpiresAt) > *end) {
-		return apierr.PermissionDenied("expiresAt must not be after the end of the token that makes the call, %s",
+		return apierr.PermissionDenied("expiresAt must not be after the expiry of the calling token, %s",
 			store.Time(*end).Format(time.RFC3339))
 	}
 	for made, parent := 1, own[0].ParentID; ; made++ {
 		switch {
-		case made == maxDescent:
-			return apierr.FailedPrecondition("the token that makes the call is the last of %d that were made one by the other: use one that is nearer to the first", maxDescent)
+		case made == maxTokenDepth:
+			return apierr.FailedPrecondition("the calling token is the last in a chain of %d tokens that created each other, which is the limit: use a token nearer to the first", maxTokenDepth)
 		case parent == nil:
 			return nil
 		}

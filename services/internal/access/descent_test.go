@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// child makes a token by the one that has this value.
+// child creates a token with the token of this value.
 func (s *server) child(t testing.TB, by, name string) (value string, err error) {
 	t.Helper()
 	caller, err := s.login(t, by)
@@ -45,8 +45,7 @@ func (s *server) byName(t testing.TB, name string) *ent.Token {
 	return s.st.Reader.Token.Query().Where(token.Name(name)).OnlyX(tenant.System(t.Context()))
 }
 
-// TestDescendantsDieWithTheirParent: revoking a token ends what it made, and what that made, on every node, and nothing
-// else.
+// TestDescendantsDieWithTheirParent: revoking a token revokes its descendants on every node, and nothing else.
 func TestDescendantsDieWithTheirParent(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
@@ -58,7 +57,7 @@ func TestDescendantsDieWithTheirParent(t *testing.T) {
 		son := s.mustChild(t, rootValue, "son")
 		grandson := s.mustChild(t, son, "grandson")
 		daughter := s.mustChild(t, rootValue, "daughter")
-		stranger := s.mustChild(t, s.first.TokenValue, "stranger")
+		unrelated := s.mustChild(t, s.first.TokenValue, "unrelated")
 		if rootRow.ParentID != nil || *s.byName(t, "grandson").ParentID != s.byName(t, "son").ID {
 			t.Fatal("the parents are wrong")
 		}
@@ -67,7 +66,7 @@ func TestDescendantsDieWithTheirParent(t *testing.T) {
 		if err := s.tokens.Revoke(t.Context(), deployment, s.byName(t, "son").ID); err != nil {
 			t.Fatal(err)
 		}
-		for value, alive := range map[string]bool{rootValue: true, daughter: true, stranger: true, son: false, grandson: false} {
+		for value, alive := range map[string]bool{rootValue: true, daughter: true, unrelated: true, son: false, grandson: false} {
 			for _, node := range []*server{s, other} {
 				if _, err := node.login(t, value); (err == nil) != alive {
 					t.Errorf("after the first revocation: %v, want alive: %t", err, alive)
@@ -82,7 +81,7 @@ func TestDescendantsDieWithTheirParent(t *testing.T) {
 		if now := s.byName(t, "grandson").RevokedAt; *now != *ended {
 			t.Error("a token that was revoked already has another time")
 		}
-		for value, alive := range map[string]bool{rootValue: false, daughter: false, stranger: true} {
+		for value, alive := range map[string]bool{rootValue: false, daughter: false, unrelated: true} {
 			if _, err := other.login(t, value); (err == nil) != alive {
 				t.Errorf("after the second: %v, want alive: %t", err, alive)
 			}
@@ -90,12 +89,12 @@ func TestDescendantsDieWithTheirParent(t *testing.T) {
 	})
 }
 
-// TestDescentIsBounded: chains of tokens end, so that revoking their first takes few statements.
-func TestDescentIsBounded(t *testing.T) {
+// TestTokenDepthIsLimited: chains of tokens end, so that revoking the first takes few statements.
+func TestTokenDepthIsLimited(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, openSQLite(t))
 	value := s.first.TokenValue
-	for i := range maxDescent - 1 {
+	for i := range maxTokenDepth - 1 {
 		value = s.mustChild(t, value, fmt.Sprint("t", i))
 	}
 	_, err := s.child(t, value, "one too many")
@@ -108,7 +107,7 @@ func TestDescentIsBounded(t *testing.T) {
 	}
 }
 
-// TestTokensAreMadeWhileTheyAreRevoked: however a revocation and tokens that make tokens meet, none is left.
+// TestTokensAreMadeWhileTheyAreRevoked: when a token is revoked while it creates tokens, none of them stays valid.
 func TestTokensAreMadeWhileTheyAreRevoked(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {

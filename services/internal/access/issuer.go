@@ -21,14 +21,14 @@ import (
 const (
 	// Audience is the aud claim of the JSON Web Tokens that this server issues.
 	Audience = "palisade"
-	// MaxTTL is the longest life of such a token.
+	// MaxTTL is the longest lifetime of such a token.
 	MaxTTL = 24 * time.Hour
-	// leeway is how far the clocks of two nodes may differ.
+	// leeway is the tolerated clock difference between two nodes.
 	leeway = 30 * time.Second
 )
 
 // Issuer issues and verifies the server's own JSON Web Tokens (ES256). All nodes of a server share its keys through the
-// store and must be given the same URL.
+// store and must have the same URL.
 type Issuer struct {
 	st   *store.Store
 	key  *secret.Keyring
@@ -37,8 +37,8 @@ type Issuer struct {
 	now  func() time.Time
 }
 
-// NewIssuer returns the issuer with this URL (iss), the server's public URL. Without a key, which EnsureKey makes, it
-// verifies nothing and issues nothing.
+// NewIssuer returns the issuer with this URL (iss), which is the server's public URL. It can neither verify nor issue
+// tokens before EnsureKey has created a key.
 func NewIssuer(st *store.Store, key *secret.Keyring, publicURL string) *Issuer {
 	i := &Issuer{st: st, key: key, url: strings.TrimRight(publicURL, "/"), now: time.Now}
 	i.keys = &verificationKeys{st: st, now: func() time.Time { return i.now() }}
@@ -50,8 +50,8 @@ type claims struct {
 	jwt.RegisteredClaims
 }
 
-// Mint issues a token for a user, found by e-mail address, that is valid from now on for ttl (up to MaxTTL, in whole
-// seconds). Errors: INVALID_ARGUMENT for ttl, NOT_FOUND for the user.
+// Mint issues a token for the user with this e-mail address. The token is valid from now for ttl (up to MaxTTL, in
+// whole seconds). Errors: INVALID_ARGUMENT for ttl, NOT_FOUND for the user.
 func (i *Issuer) Mint(ctx context.Context, email string, ttl time.Duration) (string, error) {
 	if ttl < time.Second || ttl > MaxTTL {
 		return "", apierr.InvalidArgument("ttl", "ttl must be between 1s and %s, got %s", MaxTTL, ttl)
@@ -85,8 +85,8 @@ func (i *Issuer) Mint(ctx context.Context, email string, ttl time.Duration) (str
 	return signed, nil
 }
 
-// verify returns the user of a token of this issuer. Everything that is wrong with the token is the same
-// UNAUTHENTICATED; other errors are those of the store.
+// verify returns the user of a token of this issuer. Every invalid token gives the same UNAUTHENTICATED. Other errors
+// come from the store.
 func (i *Issuer) verify(ctx context.Context, raw, keyID string) (userID int64, err error) {
 	key, err := i.keys.find(ctx, keyID)
 	if err != nil {
@@ -103,11 +103,11 @@ func (i *Issuer) verify(ctx context.Context, raw, keyID string) (userID int64, e
 	if err != nil || !parsed.Valid {
 		return 0, errBadCredential()
 	}
-	// crit names extensions that must be understood (RFC 7515, 4.1.11); there is none that we know.
+	// crit names extensions that the verifier must understand (RFC 7515, 4.1.11). This server knows none.
 	if _, critical := parsed.Header["crit"]; critical {
 		return 0, errBadCredential()
 	}
-	// A key that leaked must not be good for tokens that outlive its retirement.
+	// A leaked key must not be able to sign tokens that outlive its retirement.
 	if c.IssuedAt == nil || c.ExpiresAt.Sub(c.IssuedAt.Time) > MaxTTL {
 		return 0, errBadCredential()
 	}
@@ -118,5 +118,5 @@ func (i *Issuer) verify(ctx context.Context, raw, keyID string) (userID int64, e
 	return userID, nil
 }
 
-// normalEmail is the form in which the store keeps e-mail addresses.
+// normalEmail is the stored form of an e-mail address.
 func normalEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }

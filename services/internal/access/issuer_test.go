@@ -92,7 +92,7 @@ func TestMintWithoutAKey(t *testing.T) {
 	assertReason(t, err, errorsv1.Reason_REASON_FAILED_PRECONDITION)
 }
 
-// TestForgedTokens changes one thing of a good token at a time.
+// TestForgedTokens changes one property of a valid token at a time.
 func TestForgedTokens(t *testing.T) {
 	s := newServer(t, openSQLite(t))
 	signer, err := s.issuer.signingKey(tenant.System(t.Context()))
@@ -132,7 +132,7 @@ func TestForgedTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	otherKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestForgedTokens(t *testing.T) {
 		"HS256 with public DER": sign(jwt.SigningMethodHS256, public, nil, nil),
 		"HS256 with public PEM": sign(jwt.SigningMethodHS256, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), nil, nil),
 		"RS256":                 sign(jwt.SigningMethodRS256, rsaKey, nil, nil),
-		"key of a stranger":     sign(jwt.SigningMethodES256, stranger, nil, nil),
+		"unknown key":           sign(jwt.SigningMethodES256, otherKey, nil, nil),
 		"unknown kid":           sign(jwt.SigningMethodES256, signer.private, map[string]any{"kid": "x"}, nil),
 		"no kid":                sign(jwt.SigningMethodES256, signer.private, map[string]any{"kid": nil}, nil),
 		"kid of another type":   sign(jwt.SigningMethodES256, signer.private, map[string]any{"kid": 7}, nil),
@@ -266,7 +266,7 @@ func TestUnknownKeyIDsReadTheStoreOnceASecond(t *testing.T) {
 		return key
 	}
 	if find("x") != nil {
-		t.Fatal("found a key that nobody has")
+		t.Fatal("found a key that does not exist")
 	}
 	keyID, err := s.issuer.Rotate(t.Context(), false)
 	if err != nil {
@@ -281,8 +281,8 @@ func TestUnknownKeyIDsReadTheStoreOnceASecond(t *testing.T) {
 	}
 }
 
-// TestRevokedKeys: after a rotation that revokes, no node takes a token of an older key, although the public keys are
-// in the memory of each; what was minted since is good.
+// TestRevokedKeys: after a rotation with revoke, no node accepts a token of an older key, although each node has cached
+// its public key. Tokens that were minted since are valid.
 func TestRevokedKeys(t *testing.T) {
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		a := newServer(t, st)
@@ -325,7 +325,7 @@ func TestEnsureKeyAtOnceMakesOne(t *testing.T) {
 		var group sync.WaitGroup
 		for range 5 {
 			group.Go(func() {
-				// As if all nodes had found no key before the first one wrote its.
+				// As if all nodes had found no key before the first one wrote its key.
 				node := NewIssuer(st, s.issuer.key, testURL)
 				if err := node.makeFirstKey(tenant.System(context.Background())); err != nil {
 					t.Error(err)

@@ -11,11 +11,11 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// joinTeamRole is what users who join a deployment are in the teams that they join with it.
+// joinTeamRole is the role of new members in the default teams.
 const joinTeamRole = "TEAM_ROLE_MEMBER"
 
-// Join makes a user a member of a deployment and of its default teams. It is for callers that know why the user may
-// join. fromClaims says that claims of the user's ID tokens made the membership. The user must not be a member.
+// Join makes a user a member of a deployment and of its default teams. The caller has checked that the user may join,
+// and that the user is not a member yet. fromClaims marks a membership that claims of ID tokens created.
 func Join(ctx context.Context, tx *ent.Tx, deploymentID, userID int64, role Role, fromClaims bool) error {
 	ctx = tenant.NewContext(ctx, deploymentID)
 	now := store.Now()
@@ -39,8 +39,8 @@ func Join(ctx context.Context, tx *ent.Tx, deploymentID, userID int64, role Role
 	return nil
 }
 
-// TakeInvitation takes up the open invitation of an e-mail address to a deployment; false says that there is none. The
-// caller vouches that the address is verified.
+// TakeInvitation uses up the open invitation of an e-mail address to a deployment. It returns false when there is none.
+// The caller has checked that the address is verified.
 func TakeInvitation(ctx context.Context, tx *ent.Tx, deploymentID int64, email string) (bool, error) {
 	ctx = tenant.NewContext(ctx, deploymentID)
 	taken, err := tx.Invitation.Update().Where(invitation.Email(email), invitation.AcceptedAtIsNil()).SetAcceptedAt(store.Now()).Save(ctx)

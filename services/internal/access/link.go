@@ -16,9 +16,9 @@ import (
 // maxSubject is the longest subject in characters (OpenID Connect Core, 2).
 const maxSubject = 255
 
-// Link lets a user sign in with an identity of an OpenID Connect issuer, in the transaction of tx, whose context acts
-// for the server itself. It is an act of who runs the server; no sign-in does it. The audit trails of all deployments
-// of the user tell of it, or of fallback when there is none.
+// Link lets a user sign in with an identity of an OpenID Connect issuer. It runs in the transaction tx, whose context
+// acts for the server itself. Only an operator links identities; a sign-in never does. The audit trails of all
+// deployments of the user get an entry, or the trail of fallback when the user has no deployment.
 //
 // Errors: NOT_FOUND for the user; INVALID_ARGUMENT; FAILED_PRECONDITION for the local administrator, for a user who has
 // another identity, and for an identity that another user has.
@@ -35,7 +35,7 @@ func Link(ctx context.Context, tx *ent.Tx, email, issuer, subject string, fallba
 	}
 	switch {
 	case row.Email == AdminEmail:
-		return nil, apierr.FailedPrecondition("%s is the way in that depends on no issuer and cannot be linked: link a user of your own", AdminEmail)
+		return nil, apierr.FailedPrecondition("%s can sign in without an issuer and cannot be linked: link another user", AdminEmail)
 	case row.Subject != nil && *row.Issuer == issuer && *row.Subject == subject:
 		return row, nil
 	case row.Subject != nil:
@@ -43,7 +43,7 @@ func Link(ctx context.Context, tx *ent.Tx, email, issuer, subject string, fallba
 	}
 	other, err := tx.User.Query().Where(user.Issuer(issuer), user.Subject(subject)).Only(ctx)
 	if err == nil {
-		return nil, apierr.FailedPrecondition("subject %s is user %s: unlink that one first (palisade user unlink)", apierr.Quote(subject), other.Email)
+		return nil, apierr.FailedPrecondition("subject %s belongs to user %s: unlink that user first (palisade user unlink)", apierr.Quote(subject), other.Email)
 	}
 	if !ent.IsNotFound(err) {
 		return nil, err
@@ -55,8 +55,8 @@ func Link(ctx context.Context, tx *ent.Tx, email, issuer, subject string, fallba
 	return after, auditLink(ctx, tx, row, after, fallback)
 }
 
-// Unlink takes the identity from a user, who then signs in through no issuer. Whoever has the identity is a stranger
-// from the next call on. Errors: NOT_FOUND for the user; FAILED_PRECONDITION for one without an identity.
+// Unlink removes the identity of a user, who can then sign in through no issuer. From the next request on, the identity
+// is unknown. Errors: NOT_FOUND for the user; FAILED_PRECONDITION for a user without an identity.
 func Unlink(ctx context.Context, tx *ent.Tx, email string, fallback int64) (*ent.User, error) {
 	if err := serialize(ctx, tx, usersLock); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func Unlink(ctx context.Context, tx *ent.Tx, email string, fallback int64) (*ent
 	return after, auditLink(ctx, tx, row, after, fallback)
 }
 
-// DeploymentsOf are the deployments that the user with an e-mail address is a member of, in the order of their ids.
+// DeploymentsOf returns the deployments of the user with this e-mail address, ordered by id.
 func DeploymentsOf(ctx context.Context, st *store.Store, email string) (ids []int64, err error) {
 	ctx = tenant.System(ctx)
 	id, err := st.Reader.User.Query().Where(user.Email(normalEmail(email))).OnlyID(ctx)
@@ -116,7 +116,7 @@ func auditLink(ctx context.Context, tx *ent.Tx, before, after *ent.User, fallbac
 	return nil
 }
 
-// identityOf shows who vouches for a user: the issuer, and the subject there.
+// identityOf is the user's issuer and subject, for the audit trail.
 func identityOf(row *ent.User) *deploymentsv1.DeploymentUser {
 	out := &deploymentsv1.DeploymentUser{Id: row.ID, Email: row.Email, Login: row.Email, Name: row.Name}
 	if row.Subject != nil {

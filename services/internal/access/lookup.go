@@ -21,7 +21,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// tokenRow is a token together with its deployment, read in one query.
+// tokenRow is a token and its deployment, read in one query.
 type tokenRow struct {
 	ID             int64
 	UserID         int64
@@ -39,9 +39,9 @@ type tokenRow struct {
 	HasTeams       bool
 }
 
-// tokenSQL is one constant text, so that both drivers keep it prepared on each connection: building the same query with
-// ent took four times as long as the database took to answer it. Like all look-ups of credentials it looks across
-// deployments; the hash is the condition.
+// tokenSQL is a constant, so that both drivers keep it prepared on each connection: building the same query with ent
+// took four times as long as executing it. Like all look-ups of credentials it searches all deployments; the hash is
+// the condition.
 const tokenSQL = "SELECT t." + token.FieldID + ", t." + token.FieldUserID + ", t." + token.FieldName + ", t." + token.FieldHash +
 	", t." + token.FieldScopes + ", t." + token.FieldLimitedScopes + ", t." + token.FieldRole + ", t." + token.FieldExpiresAt +
 	", t." + token.FieldLastUsedAt + ", t." + token.FieldRevokedAt + ", t." + token.FieldDeploymentID +
@@ -50,8 +50,8 @@ const tokenSQL = "SELECT t." + token.FieldID + ", t." + token.FieldUserID + ", t
 	" FROM " + token.Table + " t JOIN " + deployment.Table + " d ON d." + deployment.FieldID + " = t." + token.FieldDeploymentID +
 	" WHERE t." + token.FieldHash + " = $1"
 
-// findToken returns nil for an unknown hash. It reads expired and revoked tokens like any other, so that the answer
-// takes the same time for all of them.
+// findToken returns nil for an unknown hash. It reads expired and revoked tokens too, so that the response time does
+// not reveal their state.
 func findToken(ctx context.Context, st *store.Store, hash []byte) (*tokenRow, error) {
 	row := new(tokenRow)
 	err := st.ReadRow(ctx, tokenSQL, []any{hash}, &row.ID, &row.UserID, &row.Name, &row.Hash, &row.Scopes, &row.LimitedScopes,
@@ -83,7 +83,8 @@ func (r *tokenRow) principal() (*Principal, error) {
 	return p, nil
 }
 
-// readScopes reads a list of scopes. Those of nearly all tokens are known by sight, in the spelling of both databases.
+// readScopes reads a list of scopes. It recognises the lists of nearly all tokens without parsing, in the spelling of
+// both databases.
 func readScopes(stored []byte) (scopes []Scope, err error) {
 	switch string(stored) {
 	case `["web-api"]`:
@@ -95,7 +96,7 @@ func readScopes(stored []byte) (scopes []Scope, err error) {
 	return scopes, err
 }
 
-// userRow is a user with one of his memberships, whose columns are null when he has none.
+// userRow is a user with one of their memberships. Its columns are null when the user has none.
 type userRow struct {
 	ID             int64             `sql:"id"`
 	Email          string            `sql:"email"`
@@ -106,8 +107,8 @@ type userRow struct {
 	DeploymentName stdsql.NullString `sql:"deployment_name"`
 }
 
-// signedBy is the condition that the server still has the key with this id. Every node keeps public keys in memory for
-// a while: this makes a key that was revoked useless at once, without another query.
+// signedBy is the condition that the store still has the key with this id. Every node caches public keys for a while.
+// This condition makes a revoked key useless at once, without another query.
 func signedBy(keyID string) predicate.User {
 	return func(s *sql.Selector) {
 		k := sql.Table(signingkey.Table)
@@ -115,8 +116,7 @@ func signedBy(keyID string) predicate.User {
 	}
 }
 
-// findUser returns the user whom the predicate picks with all his memberships, in one query, and nil when there is
-// none.
+// findUser returns the user that the predicate selects with all memberships, in one query, and nil when there is none.
 func findUser(ctx context.Context, st *store.Store, who predicate.User) (*Principal, error) {
 	var rows []userRow
 	err := st.Reader.User.Query().Where(who).Modify(func(s *sql.Selector) {

@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	// lookupPatience is how long a call waits for a look-up that it shares with others before it looks up the token
-	// itself; one that has less than twice as long to live waits for half of that.
-	lookupPatience = time.Second
-	// lookupTimeout ends a shared look-up; one that is made for one call ends with it.
+	// lookupWait is how long a request waits for a shared look-up before it makes its own. A request with less than
+	// twice this time left waits for half of its time.
+	lookupWait = time.Second
+	// lookupTimeout ends a shared look-up. A look-up for one request ends with the request.
 	lookupTimeout = 10 * time.Second
 )
 
-// lookups finds tokens. Calls that come with a token while it is looked up for another one share the look-up after it:
-// that one begins when all of them have come, so that nobody is told what was true before he asked. Under load most
-// calls of a busy token share one, and the database is asked a fraction of the times. Who gets none, because it fails
-// or takes too long, makes his own, so that no call fails by another one's, and who comes after that does not wait for
-// one that hangs.
+// lookups finds tokens. Requests that arrive while a look-up of their token is running share the next one. That one
+// starts after all of them have arrived, so that none gets a result older than its request. Under load this reduces the
+// queries for a busy token to a fraction.
+//
+// A request whose shared look-up fails or takes too long makes its own, so that no request fails because of another
+// one. Requests that arrive later do not wait for a look-up that hangs.
 type lookups struct {
 	find    func(ctx context.Context, hash []byte) (*tokenRow, error)
 	mu      sync.Mutex
@@ -32,15 +33,16 @@ type lookups struct {
 type lookup struct {
 	row  *tokenRow
 	err  error
-	done chan struct{} // of a shared one
-	next *lookup       // that of the calls that have come since it began
+	done chan struct{} // closed when a shared look-up ends
+	next *lookup       // shared by the requests that arrived since this one began
 }
 
 func newLookups(find func(ctx context.Context, hash []byte) (*tokenRow, error)) *lookups {
 	return &lookups{find: find, running: map[[sha256.Size]byte]*lookup{}}
 }
 
-// of finds a token by its hash; nil for an unknown one. Several calls may get the same row: it is not to be changed.
+// of finds a token by its hash; nil for an unknown one. Several requests may get the same row, so callers must not
+// change it.
 func (l *lookups) of(ctx context.Context, hash []byte) (*tokenRow, error) {
 	key := [sha256.Size]byte(hash)
 	l.mu.Lock()
@@ -61,16 +63,16 @@ func (l *lookups) of(ctx context.Context, hash []byte) (*tokenRow, error) {
 	}
 	shared := running.next
 	l.mu.Unlock()
-	wait := patienceOf(ctx)
-	patience := time.NewTimer(wait)
-	defer patience.Stop()
+	wait := waitOf(ctx)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	select {
 	case <-shared.done:
 		if shared.err == nil {
 			return shared.row, nil
 		}
-	case <-patience.C:
-		if wait == lookupPatience { // else it may take no longer than usual
+	case <-timer.C:
+		if wait == lookupWait { // after a shorter wait the look-up may still be in time
 			l.leave(key, running, shared)
 		}
 	case <-ctx.Done():
@@ -79,15 +81,15 @@ func (l *lookups) of(ctx context.Context, hash []byte) (*tokenRow, error) {
 	return l.find(ctx, hash)
 }
 
-func patienceOf(ctx context.Context) time.Duration {
+func waitOf(ctx context.Context) time.Duration {
 	if deadline, bounded := ctx.Deadline(); bounded {
-		return min(lookupPatience, time.Until(deadline)/2)
+		return min(lookupWait, time.Until(deadline)/2)
 	}
-	return lookupPatience
+	return lookupWait
 }
 
-// leave has later calls begin anew while one of these look-ups is under way. Who waits for it already gets it when it
-// ends.
+// leave removes running look-ups that are late, so that later requests start a new one. Requests that already wait
+// still get its result.
 func (l *lookups) leave(key [sha256.Size]byte, late ...*lookup) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,8 +98,8 @@ func (l *lookups) leave(key [sha256.Size]byte, late ...*lookup) {
 	}
 }
 
-// share makes a look-up for all who wait for it, and then the next one, until nobody waits. It keeps nothing of the
-// call that began it alive.
+// share makes a look-up for all requests that wait for it, and then the next one, until none waits. It keeps no
+// reference to the request that started it.
 func (l *lookups) share(key [sha256.Size]byte, this *lookup) {
 	for this != nil {
 		this.row, this.err = l.findShared(key[:])
@@ -110,19 +112,19 @@ func (l *lookups) findShared(hash []byte) (row *tokenRow, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	defer func() {
-		if p := recover(); p != nil { // those who wait panic themselves, where it is reported
+		if p := recover(); p != nil { // the waiting requests panic themselves, where it is reported
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
 	return l.find(ctx, hash)
 }
 
-// end has the next look-up take the place of one that has ended, and returns it; nil when nobody waits.
+// end replaces a finished look-up by the next one and returns that. It returns nil when no request waits.
 func (l *lookups) end(key [sha256.Size]byte, this *lookup) *lookup {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.running[key] != this: // others did not wait so long, and began anew
+	case l.running[key] != this: // a waiting request timed out and started a new look-up
 	case this.next == nil:
 		delete(l.running, key)
 	default:

@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// TestLookupsAreShared takes look-ups of a tenth of a second, which tell how many began before them.
+// TestLookupsAreShared uses look-ups of a tenth of a second, which return the number of look-ups that began before.
 func TestLookupsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var began int64
@@ -42,14 +42,14 @@ func TestLookupsAreShared(t *testing.T) {
 		impatient, cancel := context.WithCancel(t.Context())
 		ask(impatient, hash, 0, context.Canceled)
 		for range 5 {
-			ask(t.Context(), hash, 2, nil) // that after the one under way, and after that of the other token
+			ask(t.Context(), hash, 2, nil) // the look-ups after the running one and after the other token's
 		}
 		ask(t.Context(), other, 1, nil)
 		gone, leave := context.WithCancel(t.Context())
 		ask(gone, hash, 2, context.Canceled)
 		leave()
 		time.Sleep(50 * time.Millisecond)
-		cancel() // ends the first look-up, not that of the others
+		cancel() // ends the first look-up, not the shared ones
 		synctest.Wait()
 		if began != 3 {
 			t.Errorf("%d look-ups have begun, want 3", began)
@@ -65,8 +65,7 @@ func TestLookupsAreShared(t *testing.T) {
 	})
 }
 
-// TestLookupsThatFail has a look-up fail, never end or panic: that is felt by the call that made it, and by no other
-// one.
+// TestLookupsThatFail: a look-up that fails, never ends or panics affects only the call that made it.
 func TestLookupsThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := func(ctx context.Context) (*tokenRow, error) { return nil, errors.New("broken") }
@@ -74,7 +73,7 @@ func TestLookupsThatFail(t *testing.T) {
 		var made atomic.Int64
 		l := newLookups(func(ctx context.Context, _ []byte) (*tokenRow, error) {
 			time.Sleep(time.Millisecond)
-			if made.Add(1) <= 2 { // that of the first call, and the first shared one
+			if made.Add(1) <= 2 { // the look-up of the first call, and the first shared one
 				return bad(ctx)
 			}
 			return &tokenRow{}, nil
@@ -110,7 +109,7 @@ func TestLookupsThatFail(t *testing.T) {
 			synctest.Wait()
 			want := int64(5)
 			if name == "never ends" {
-				want = 4 // the fifth makes the second that never ends
+				want = 4 // the fifth call makes the second look-up that never ends
 			}
 			if good.Load() != want {
 				t.Errorf("%s: %d of 5 other calls were answered in time", name, good.Load())
@@ -127,8 +126,8 @@ func TestLookupsThatFail(t *testing.T) {
 	})
 }
 
-// TestLookupThatHangs holds up those who came while it was young, for a moment; not who has little time, nor who comes
-// later.
+// TestLookupThatHangs: a hanging look-up delays the calls that joined it early, for a moment. It delays neither calls
+// with little time nor later calls.
 func TestLookupThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made int
@@ -145,8 +144,8 @@ func TestLookupThatHangs(t *testing.T) {
 		synctest.Wait()
 		for _, c := range []struct{ left, want time.Duration }{
 			{500 * time.Millisecond, 250 * time.Millisecond},
-			{time.Minute, lookupPatience},
-			{time.Minute, 0}, // the one before has taken it for lost
+			{time.Minute, lookupWait},
+			{time.Minute, 0}, // the call before has timed out on it
 		} {
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), c.left)
@@ -163,14 +162,14 @@ func TestLookupThatHangs(t *testing.T) {
 	})
 }
 
-// TestLookupThatIsLate answers those who still wait for it, also when others have begun anew.
+// TestLookupThatIsLate: a late look-up still answers the calls that wait for it, even after others started a new one.
 func TestLookupThatIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made atomic.Int64
 		l := newLookups(func(context.Context, []byte) (*tokenRow, error) {
 			row := &tokenRow{ID: made.Add(1)}
 			if row.ID == 1 {
-				time.Sleep(lookupPatience + 200*time.Millisecond)
+				time.Sleep(lookupWait + 200*time.Millisecond)
 			}
 			return row, nil
 		})
@@ -180,9 +179,9 @@ func TestLookupThatIsLate(t *testing.T) {
 			want  int64
 		}{
 			{0, 1},
-			{100 * time.Millisecond, 2},  // loses its patience after 1.1 s
-			{900 * time.Millisecond, 4},  // gets the shared one, which begins after 1.2 s
-			{1150 * time.Millisecond, 3}, // begins anew
+			{100 * time.Millisecond, 2},  // times out after 1.1 s
+			{900 * time.Millisecond, 4},  // gets the shared look-up, which begins after 1.2 s
+			{1150 * time.Millisecond, 3}, // starts a new one
 		} {
 			go func() {
 				time.Sleep(c.after)
@@ -199,8 +198,8 @@ func TestLookupThatIsLate(t *testing.T) {
 	})
 }
 
-// TestRevocationUnderLoad revokes a token that many use: whoever comes after that is refused, although others wait for
-// look-ups that began before.
+// TestRevocationUnderLoad revokes a token in heavy use. Every later call is refused, although other calls wait for
+// look-ups that began earlier.
 func TestRevocationUnderLoad(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {

@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	// oidcTimeout is how long fetching the issuer's keys may take, which are two requests.
+	// oidcTimeout limits the two requests that fetch the issuer's keys.
 	oidcTimeout = 20 * time.Second
-	// maxIDTokenLife is the longest time from iat to exp of an ID token. What an issuer takes away from a user holds when
-	// the last token ends that was made before.
+	// maxIDTokenLife is the longest time from iat to exp of an ID token. A right that an issuer withdraws from a user
+	// ends at the latest when the last older token expires.
 	maxIDTokenLife = 24 * time.Hour
 )
 
-// oidcAlgorithms are the signatures that are accepted, whatever the issuer announces: none with a shared secret, which
-// would make every holder of the client secret an issuer, and never "none".
+// oidcAlgorithms are the accepted signature algorithms, whatever the issuer announces. None uses a shared secret, which
+// would make every holder of the client secret an issuer, and "none" is never accepted.
 var oidcAlgorithms = []string{
 	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
 }
 
-// OIDC verifies the ID tokens of one OpenID Connect issuer and knows their users. The issuer is asked for its keys when
-// the first token comes, so that the server starts without it.
+// OIDC verifies the ID tokens of one OpenID Connect issuer and finds their users. It fetches the issuer's keys when the
+// first token arrives, so that the server starts without the issuer.
 type OIDC struct {
 	st       *store.Store
 	issuer   string
@@ -45,23 +45,23 @@ type OIDC struct {
 	now      func() time.Time
 }
 
-// OIDCOptions say which issuer is trusted.
+// OIDCOptions describe the trusted issuer.
 type OIDCOptions struct {
-	// Issuer is the URL of the issuer, exactly as its tokens name it in iss.
+	// Issuer is the URL of the issuer, exactly as in the iss claim of its tokens.
 	Issuer string
-	// Audience must be among the aud of a token: the id of the client that the issuer knows this server by.
+	// Audience must be in the aud claim of a token. It is the client id of this server at the issuer.
 	Audience string
-	// SignIn says whom of the issuer's users the server takes in.
+	// SignIn decides which users of the issuer may become members.
 	SignIn SignIn
-	// Trail gets an entry for every membership that a sign-in changes; nil means that none is kept.
+	// Trail gets an entry for every membership that a sign-in changes. nil disables it.
 	Trail *audit.Trail
-	// Client calls the issuer. It bounds each call.
+	// Client sends the requests to the issuer. It must have a timeout.
 	Client *http.Client
-	// Log gets the failures to reach the issuer; nil means slog.Default().
+	// Log gets the failures to reach the issuer. nil means slog.Default().
 	Log *slog.Logger
 }
 
-// NewOIDC checks the options and returns the verifier, without calling the issuer. Errors say which option is wrong.
+// NewOIDC checks the options and returns the verifier, without a request to the issuer. Errors name the wrong option.
 func NewOIDC(st *store.Store, o OIDCOptions) (*OIDC, error) {
 	if o.Issuer == "" || o.Audience == "" {
 		return nil, errors.New("oidc-issuer and oidc-audience must be set both: without an audience, a token for any other client of the issuer would open this server")
@@ -77,7 +77,7 @@ func NewOIDC(st *store.Store, o OIDCOptions) (*OIDC, error) {
 	return p, nil
 }
 
-// trustworthyURL refuses plain HTTP over a network: who can change the answers there can make keys for any user.
+// trustworthyURL refuses plain HTTP over a network: anyone who can change the responses can make keys for any user.
 func trustworthyURL(issuer string) bool {
 	u, err := url.Parse(issuer)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -86,7 +86,7 @@ func trustworthyURL(issuer string) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }
 
-// Check asks the issuer for its configuration and keys, for the doctor command. The error is for operators.
+// Check fetches the issuer's configuration and keys, for the doctor command. The error is for operators.
 func (p *OIDC) Check(ctx context.Context) error {
 	keys, err := fetchKeys(ctx, p.issuer, p.keys.client)
 	if err == nil && len(keys) == 0 {
@@ -98,7 +98,7 @@ func (p *OIDC) Check(ctx context.Context) error {
 	return nil
 }
 
-// identity is what a verified ID token says about its user.
+// identity is the content of a verified ID token.
 type identity struct {
 	Subject         string    `json:"sub"`
 	Email           string    `json:"email"`
@@ -107,19 +107,19 @@ type identity struct {
 	AuthorizedParty string    `json:"azp"`
 
 	issuedAt time.Time
-	claims   map[string]json.RawMessage // all of them
+	claims   map[string]json.RawMessage // all claims
 }
 
-// looseBool reads true and "true": some issuers quote it.
+// looseBool accepts true and "true", because some issuers quote it.
 type looseBool bool
 
-// UnmarshalJSON takes everything else for false, the safe side.
+// UnmarshalJSON reads everything else as false, which is the safe value.
 func (b *looseBool) UnmarshalJSON(data []byte) error {
 	*b = string(data) == "true" || string(data) == `"true"`
 	return nil
 }
 
-// authenticate verifies an ID token and returns its user. A new one is taken in, or refused, as SignIn says.
+// authenticate verifies an ID token and returns its user. SignIn decides whether a new user is created or refused.
 func (p *OIDC) authenticate(ctx context.Context, raw, keyID string) (*Principal, error) {
 	who, err := p.verify(ctx, raw, keyID)
 	if err != nil {
@@ -138,24 +138,24 @@ func (p *OIDC) verify(ctx context.Context, raw, keyID string) (*identity, error)
 	}
 	verifier := oidc.NewVerifier(p.issuer, &oidc.StaticKeySet{PublicKeys: keys}, &oidc.Config{
 		ClientID: p.audience, SupportedSigningAlgs: oidcAlgorithms,
-		Now: func() time.Time { return p.now().Add(-leeway) }, // the library knows no leeway for exp
+		Now: func() time.Time { return p.now().Add(-leeway) }, // the library has no leeway for exp
 	})
 	token, err := verifier.Verify(ctx, raw)
 	if err != nil {
 		return nil, errBadCredential()
 	}
 	who := identity{issuedAt: token.IssuedAt}
-	if token.Claims(&who) != nil || token.Claims(&who.claims) != nil || who.Subject == "" || !p.fits(token, who.AuthorizedParty) {
+	if token.Claims(&who) != nil || token.Claims(&who.claims) != nil || who.Subject == "" || !p.checkClaims(token, who.AuthorizedParty) {
 		return nil, errBadCredential()
 	}
 	return &who, nil
 }
 
-// fits checks what the library leaves to its callers: the lifetime, and that the token was made for this server and not
-// for another client of the issuer that names this one as an audience, too (OpenID Connect Core, 3.1.3.7, 3 to 5).
-func (p *OIDC) fits(token *oidc.IDToken, authorizedParty string) bool {
+// checkClaims checks what the library leaves to its callers: the lifetime, and that the token was issued to this server
+// and not to another client that only lists this one as an audience (OpenID Connect Core, 3.1.3.7, 3 to 5).
+func (p *OIDC) checkClaims(token *oidc.IDToken, authorizedParty string) bool {
 	if token.IssuedAt.After(p.now().Add(leeway)) || token.Expiry.Sub(token.IssuedAt) > maxIDTokenLife {
-		return false // a token without iat has the longest life of all
+		return false // a token without iat would have an unlimited lifetime
 	}
 	if authorizedParty == "" {
 		return len(token.Audience) == 1

@@ -16,15 +16,15 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// auditTeamMembers is what the audit trail calls the members of a team.
+// auditTeamMembers is the name of team members in the audit trail.
 const auditTeamMembers = "team_members"
 
-// refresh brings the membership of a known user to what the claims of a newer token say. An older token, which may be
-// valid for some hours yet, changes nothing: it could bring back a role that the issuer has taken away.
+// refresh updates the membership of a known user from the claims of a newer token. An older token, which may be valid
+// for some hours yet, changes nothing: it could restore a role that the issuer has withdrawn.
 func (p *OIDC) refresh(ctx context.Context, found *Principal, who *identity) error {
 	return p.st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		issued := store.Micros(who.issuedAt)
-		// Of two tokens at once, the second waits here for the first.
+		// Of two concurrent tokens, the second waits here for the first.
 		newer, err := tx.User.Update().Where(user.ID(found.ID), user.Or(user.ClaimsAtIsNil(), user.ClaimsAtLT(issued))).
 			SetClaimsAt(issued).Save(ctx)
 		if err != nil || newer == 0 {
@@ -45,7 +45,7 @@ func (p *OIDC) refresh(ctx context.Context, found *Principal, who *identity) err
 		given, entitled := p.signIn.entitlement(who.claims)
 		switch {
 		case row == nil && !entitled, row != nil && !row.FromClaims:
-			return nil // a membership that an administrator gave is not for claims to change
+			return nil // claims do not change a membership that an administrator gave
 		case row == nil:
 			return p.rejoin(ctx, tx, found, first.ID, given)
 		case !entitled:
@@ -56,7 +56,7 @@ func (p *OIDC) refresh(ctx context.Context, found *Principal, who *identity) err
 	})
 }
 
-// rejoin makes a known user a member, who was none or had lost the claim.
+// rejoin makes a known user a member again after the claim was missing, or for the first time.
 func (p *OIDC) rejoin(ctx context.Context, tx *ent.Tx, who *Principal, deploymentID int64, given Entitlement) error {
 	if err := Join(ctx, tx, deploymentID, who.ID, given.Role, true); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (p *OIDC) rejoin(ctx context.Context, tx *ent.Tx, who *Principal, deploymen
 	return p.syncTeams(ctx, tx, who.ID, given)
 }
 
-// leave ends a membership whose claim is gone. API tokens that the user made stay, like those of all who leave.
+// leave ends a membership after its claim is gone. The user's API tokens stay, as for every user who leaves.
 func (p *OIDC) leave(ctx context.Context, tx *ent.Tx, who *Principal, row *ent.Membership) error {
 	if _, err := tx.TeamMember.Delete().Where(teammember.UserID(who.ID)).Exec(ctx); err != nil {
 		return err
@@ -84,9 +84,9 @@ func (p *OIDC) update(ctx context.Context, tx *ent.Tx, who *Principal, row *ent.
 	return p.syncTeams(ctx, tx, who.ID, given)
 }
 
-// syncTeams puts a user into the teams that a claim gives, and out of the others that the claim could give. Teams that
-// the map does not name are for people to fill. The role of a member who is in the team already stays: managers are
-// made by people. A team that the map names and nobody has made is left out; the doctor command finds it.
+// syncTeams adds a user to the teams that their claim gives, and removes them from the other teams in the map. Teams
+// outside the map are managed by people. An existing member keeps their role, because people appoint managers. A team
+// in the map that does not exist is skipped; the doctor command reports it.
 func (p *OIDC) syncTeams(ctx context.Context, tx *ent.Tx, userID int64, given Entitlement) error {
 	named := p.signIn.Claims.Teams()
 	if len(named) == 0 {
@@ -128,7 +128,7 @@ func (p *OIDC) moveTeams(ctx context.Context, tx *ent.Tx, userID int64, joins, l
 		audit.Change(ctx, auditTeamMembers, id, membersOf(id, userID), nil)
 	}
 	for _, id := range joins {
-		// Somebody may add the user at the same moment.
+		// Someone may add the user concurrently.
 		err := tx.TeamMember.Create().SetTeamID(id).SetUserID(userID).SetRole(joinTeamRole).SetCreatedAt(store.Now()).
 			OnConflictColumns(teammember.FieldDeploymentID, teammember.FieldTeamID, teammember.FieldUserID).Ignore().Exec(ctx)
 		if err != nil {
@@ -139,7 +139,7 @@ func (p *OIDC) moveTeams(ctx context.Context, tx *ent.Tx, userID int64, joins, l
 	return nil
 }
 
-// membersOf shows one member of a team in the audit trail.
+// membersOf is one member of a team, for the audit trail.
 func membersOf(teamID, userID int64) *identityv1.ListTeamUsersResponse {
 	return &identityv1.ListTeamUsersResponse{TeamId: teamID, Users: []*identityv1.TeamUser{{UserId: userID, Role: identityv1.TeamRole_TEAM_ROLE_MEMBER}}}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// admitting changes whom the server takes in.
-func (s *server) admitting(signIn SignIn) *server {
+// withSignIn changes the admission policy of the server.
+func (s *server) withSignIn(signIn SignIn) *server {
 	s.oidc.signIn = signIn
 	return s
 }
@@ -34,13 +34,13 @@ func (s *server) invite(t *testing.T, deploymentID int64, email string) {
 	})
 }
 
-// The defect: every stranger whom the issuer knew became a member, and with the default role of a deployment an
+// Regression: every unknown user of the issuer became a member, and with the default role of a deployment an
 // administrator.
-func TestOIDCStrangersStayOutside(t *testing.T) {
+func TestOIDCUnknownUsersAreRefused(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		idp := newProvider(t)
-		s := newServer(t, st).withOIDC(t, idp).admitting(SignIn{})
+		s := newServer(t, st).withOIDC(t, idp).withSignIn(SignIn{})
 		for name, changes := range map[string]map[string]any{
 			"verified": nil, "unverified": {"email_verified": false}, "without an address": {"email": nil}, "says admin": {"role": "ORG_ROLE_ADMIN", "groups": []string{"admin"}},
 		} {
@@ -67,7 +67,7 @@ func TestOIDCInvitedPeopleJoin(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		idp := newProvider(t)
-		s := newServer(t, st).withOIDC(t, idp).admitting(SignIn{Admission: AdmitInvited})
+		s := newServer(t, st).withOIDC(t, idp).withSignIn(SignIn{Admission: AdmitInvited})
 		var later *ent.Deployment
 		write(t, st, func(ctx context.Context, tx *ent.Tx) (err error) {
 			if later, err = tx.Deployment.Create().SetSlug("later").SetName("Later").SetDefaultRole(string(RoleReadOnly)).SetCreatedAt(store.Now()).Save(ctx); err != nil {
@@ -80,7 +80,7 @@ func TestOIDCInvitedPeopleJoin(t *testing.T) {
 		assertReason(t, err, denied)
 		raw := idp.idToken(t, s.clock.now(), nil)
 		var group sync.WaitGroup
-		for range 8 { // the first requests of a browser
+		for range 8 { // the concurrent first requests of a browser
 			group.Go(func() {
 				if _, err := s.Authenticate(context.Background(), "Bearer "+raw); err != nil {
 					t.Error(err)
@@ -104,7 +104,7 @@ func TestOIDCInvitedPeopleJoin(t *testing.T) {
 	})
 }
 
-// The other defect: an issuer that vouched for the address of a local user got this user's account.
+// Regression: an issuer that verified the address of a local user got this user's account.
 func TestOIDCTakesOverNobody(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
@@ -136,12 +136,12 @@ func TestOIDCTakesOverNobody(t *testing.T) {
 		if rows != 0 {
 			t.Errorf("%d local users have an identity of the issuer", rows)
 		}
-		// A user of an earlier version, who has one, is known by it under every setting.
+		// A user of an earlier version who has an identity is found by it under every setting.
 		write(t, st, func(ctx context.Context, tx *ent.Tx) error {
 			return tx.User.UpdateOneID(local.ID).SetIssuer(idp.URL).SetSubject("alice-1").Exec(ctx)
 		})
 		for _, admission := range Admissions {
-			s.admitting(SignIn{Admission: admission})
+			s.withSignIn(SignIn{Admission: admission})
 			if p := s.mustLogin(t, idp.idToken(t, s.clock.now(), map[string]any{"email_verified": false})); p.ID != local.ID {
 				t.Errorf("%s: got %+v", admission, p)
 			}
@@ -153,12 +153,12 @@ func TestOIDCDomains(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		idp := newProvider(t)
-		s := newServer(t, st).withOIDC(t, idp).admitting(SignIn{Admission: AdmitDomain, Domains: []string{"acme.example"}})
+		s := newServer(t, st).withOIDC(t, idp).withSignIn(SignIn{Admission: AdmitDomain, Domains: []string{"acme.example"}})
 		for i, changes := range []map[string]any{
 			{"email": "x@other.example"}, {"email": "x@sub.acme.example"}, {"email": "x@notacme.example"}, {"email": "acme.example"},
 			{"email": "x@acme.example@other.example"}, {"email_verified": false}, {"email": nil, "hd": "acme.example"},
 		} {
-			changes["sub"] = "stranger" + string(rune('a'+i))
+			changes["sub"] = "outsider" + string(rune('a'+i))
 			_, err := s.login(t, idp.idToken(t, s.clock.now(), changes))
 			assertReason(t, err, denied)
 		}
@@ -193,7 +193,7 @@ func TestOIDCClaims(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newServer(t, st).withOIDC(t, idp).admitting(SignIn{Admission: AdmitClaim, Claim: "groups", Claims: claims})
+		s := newServer(t, st).withOIDC(t, idp).withSignIn(SignIn{Admission: AdmitClaim, Claim: "groups", Claims: claims})
 		write(t, st, func(ctx context.Context, tx *ent.Tx) error {
 			for _, slug := range []string{"web", "api", "own"} {
 				err := tx.Team.Create().SetDeploymentID(s.first.Deployment.ID).SetName(slug).SetSlug(slug).SetCreatedAt(1).SetUpdatedAt(1).Exec(ctx)
@@ -233,18 +233,18 @@ func TestOIDCClaims(t *testing.T) {
 		check("falls", token("audit"), RoleReadOnly, "web own")
 		check("an older token gives nothing back", admin, RoleReadOnly, "web own")
 		check("loses the claim", token(), "", "")
-		check("an older token lets nobody in again", admin, "", "")
+		check("an older token restores no membership", admin, "", "")
 		check("has it again", token("dev"), RoleMember, "web api")
 
 	})
 }
 
-// What an administrator gave is not for claims to change, and not to take away.
+// Claims neither change nor remove what an administrator gave.
 func TestOIDCClaimsLeaveInvitedPeopleAlone(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		idp := newProvider(t)
-		s := newServer(t, st).withOIDC(t, idp).admitting(SignIn{
+		s := newServer(t, st).withOIDC(t, idp).withSignIn(SignIn{
 			Admission: AdmitClaim, Claim: "groups", Claims: ClaimMap{"sec": {Role: RoleAdmin}},
 		})
 		s.invite(t, s.first.Deployment.ID, "bob@acme.example")

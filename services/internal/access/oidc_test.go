@@ -104,7 +104,7 @@ func (p *provider) sign(t *testing.T, method jwt.SigningMethod, key any, kid str
 	return raw
 }
 
-// withOIDC lets the server trust the issuer, too, and take in everybody whom it knows.
+// withOIDC makes the server also trust the issuer and admit all its users.
 func (s *server) withOIDC(t *testing.T, p *provider) *server {
 	t.Helper()
 	o, err := NewOIDC(s.st, OIDCOptions{Issuer: p.URL, Audience: testAudience, Client: http.DefaultClient, SignIn: SignIn{Admission: AdmitAny}, Log: slog.New(slog.DiscardHandler)})
@@ -116,7 +116,7 @@ func (s *server) withOIDC(t *testing.T, p *provider) *server {
 	return s
 }
 
-func TestOIDCTakesInANewUser(t *testing.T) {
+func TestOIDCProvisionsANewUser(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		idp := newProvider(t)
@@ -141,7 +141,7 @@ func TestOIDCTakesInANewUser(t *testing.T) {
 		if got := st.Reader.User.Query().CountX(tenant.System(t.Context())); got != 2 {
 			t.Errorf("%d users, want the administrator and alice", got)
 		}
-		// The subject, not the address, is who she is.
+		// The subject identifies the user, not the address.
 		again := s.mustLogin(t, idp.idToken(t, s.clock.now(), map[string]any{"email": "other@acme.example"}))
 		if again.ID != p.ID {
 			t.Errorf("got user %d, want %d", again.ID, p.ID)
@@ -156,35 +156,35 @@ func TestOIDCRefuses(t *testing.T) {
 	idp := newProvider(t)
 	s := newServer(t, openSQLite(t)).withOIDC(t, idp)
 	now := s.clock.now()
-	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
+	otherKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
 	public := idp.key.PublicKey.N.Bytes()
 	for name, raw := range map[string]string{
-		"alg none":               idp.sign(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, idp.kid, now, nil),
-		"HS256 with public key":  idp.sign(t, jwt.SigningMethodHS256, public, idp.kid, now, nil),
-		"HS256 with client id":   idp.sign(t, jwt.SigningMethodHS256, []byte(testAudience), idp.kid, now, nil),
-		"key of a stranger":      idp.sign(t, jwt.SigningMethodRS256, stranger, idp.kid, now, nil),
-		"unknown kid":            idp.sign(t, jwt.SigningMethodRS256, idp.key, "k9", now, nil),
-		"stranger without a kid": idp.sign(t, jwt.SigningMethodRS256, stranger, "", now, nil),
-		"expired":                idp.idToken(t, now, map[string]any{"exp": now.Add(-leeway - time.Second).Unix()}),
-		"no exp":                 idp.idToken(t, now, map[string]any{"exp": nil}),
-		"not yet":                idp.idToken(t, now, map[string]any{"nbf": now.Add(time.Hour).Unix()}),
-		"issued in the future":   idp.idToken(t, now, map[string]any{"iat": now.Add(time.Hour).Unix()}),
-		"wrong aud":              idp.idToken(t, now, map[string]any{"aud": "other"}),
-		"no aud":                 idp.idToken(t, now, map[string]any{"aud": nil}),
-		"wrong iss":              idp.idToken(t, now, map[string]any{"iss": "https://other.example"}),
-		"our own iss":            idp.idToken(t, now, map[string]any{"iss": testURL}),
-		"no iss":                 idp.idToken(t, now, map[string]any{"iss": nil}),
-		"lives too long":         idp.idToken(t, now, map[string]any{"exp": now.Add(maxIDTokenLife + time.Second).Unix()}),
-		"lives ten years":        idp.idToken(t, now, map[string]any{"exp": now.AddDate(10, 0, 0).Unix()}),
-		"no iat":                 idp.idToken(t, now, map[string]any{"iat": nil}),
-		"two aud, no azp":        idp.idToken(t, now, map[string]any{"aud": []string{testAudience, "other"}}),
-		"two aud, azp of other":  idp.idToken(t, now, map[string]any{"aud": []string{testAudience, "other"}, "azp": "other"}),
-		"azp of other":           idp.idToken(t, now, map[string]any{"azp": "other"}),
-		"azp is no string":       idp.idToken(t, now, map[string]any{"azp": []string{testAudience}}),
-		"no sub":                 idp.idToken(t, now, map[string]any{"sub": nil}),
+		"alg none":                  idp.sign(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, idp.kid, now, nil),
+		"HS256 with public key":     idp.sign(t, jwt.SigningMethodHS256, public, idp.kid, now, nil),
+		"HS256 with client id":      idp.sign(t, jwt.SigningMethodHS256, []byte(testAudience), idp.kid, now, nil),
+		"unknown key":               idp.sign(t, jwt.SigningMethodRS256, otherKey, idp.kid, now, nil),
+		"unknown kid":               idp.sign(t, jwt.SigningMethodRS256, idp.key, "k9", now, nil),
+		"unknown key without a kid": idp.sign(t, jwt.SigningMethodRS256, otherKey, "", now, nil),
+		"expired":                   idp.idToken(t, now, map[string]any{"exp": now.Add(-leeway - time.Second).Unix()}),
+		"no exp":                    idp.idToken(t, now, map[string]any{"exp": nil}),
+		"not yet":                   idp.idToken(t, now, map[string]any{"nbf": now.Add(time.Hour).Unix()}),
+		"issued in the future":      idp.idToken(t, now, map[string]any{"iat": now.Add(time.Hour).Unix()}),
+		"wrong aud":                 idp.idToken(t, now, map[string]any{"aud": "other"}),
+		"no aud":                    idp.idToken(t, now, map[string]any{"aud": nil}),
+		"wrong iss":                 idp.idToken(t, now, map[string]any{"iss": "https://other.example"}),
+		"our own iss":               idp.idToken(t, now, map[string]any{"iss": testURL}),
+		"no iss":                    idp.idToken(t, now, map[string]any{"iss": nil}),
+		"lives too long":            idp.idToken(t, now, map[string]any{"exp": now.Add(maxIDTokenLife + time.Second).Unix()}),
+		"lives ten years":           idp.idToken(t, now, map[string]any{"exp": now.AddDate(10, 0, 0).Unix()}),
+		"no iat":                    idp.idToken(t, now, map[string]any{"iat": nil}),
+		"two aud, no azp":           idp.idToken(t, now, map[string]any{"aud": []string{testAudience, "other"}}),
+		"two aud, azp of other":     idp.idToken(t, now, map[string]any{"aud": []string{testAudience, "other"}, "azp": "other"}),
+		"azp of other":              idp.idToken(t, now, map[string]any{"azp": "other"}),
+		"azp is no string":          idp.idToken(t, now, map[string]any{"azp": []string{testAudience}}),
+		"no sub":                    idp.idToken(t, now, map[string]any{"sub": nil}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := s.login(t, raw)
@@ -221,7 +221,7 @@ func TestOIDCOutageIsNotTheCallersFault(t *testing.T) {
 
 	idp.down.Store(false)
 	_, err := s.login(t, raw)
-	assertReason(t, err, errorsv1.Reason_REASON_UNAVAILABLE) // too early to ask again
+	assertReason(t, err, errorsv1.Reason_REASON_UNAVAILABLE) // too early for another fetch
 	s.clock.advance(fetchInterval)
 	s.mustLogin(t, raw)
 	if err := s.oidc.Check(t.Context()); err != nil {
@@ -230,7 +230,7 @@ func TestOIDCOutageIsNotTheCallersFault(t *testing.T) {
 
 	idp.down.Store(true)
 	s.clock.advance(2 * remoteKeysMaxAge)
-	s.mustLogin(t, idp.idToken(t, s.clock.now(), nil)) // the known keys serve on
+	s.mustLogin(t, idp.idToken(t, s.clock.now(), nil)) // the known keys stay in use
 }
 
 func TestOIDCRotation(t *testing.T) {
@@ -261,7 +261,7 @@ func TestOIDCWithdrawnKeyStopsVerifying(t *testing.T) {
 	s.mustLogin(t, old)
 	idp.rotate(t, "k2")
 	s.clock.advance(remoteKeysMaxAge)
-	_, _ = s.login(t, old) // starts the fetch in the background, and may or may not see its result
+	_, _ = s.login(t, old) // starts a background fetch, and may or may not see its result
 	<-s.oidc.keys.flight.DoChan("", s.oidc.keys.refresh)
 	p, err := s.login(t, old)
 	assertBadCredential(t, p, err)

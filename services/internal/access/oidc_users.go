@@ -23,18 +23,18 @@ import (
 )
 
 const (
-	// usersLock names the row that serializes the taking in of users; see [serialize]. The first requests of a new user
-	// come together, and each of the queries below must see what the others did.
+	// usersLock names the row that serializes the creation of users; see [serialize]. The first requests of a new user
+	// arrive together, and each of the queries below must see the writes of the others.
 	usersLock = "users_lock"
 	// maxEmail is the longest e-mail address in bytes (RFC 5321).
 	maxEmail = 254
-	// auditMember is a member in the audit trail, auditSignIn the event.
+	// auditMember is the name of a member in the audit trail, auditSignIn the name of the event.
 	auditMember = "deployment_user"
 	auditSignIn = "oidc/sign-in"
 )
 
-// user finds the user of a verified ID token by issuer and subject, or takes in a new one. Nothing else makes an
-// identity a user: an e-mail address, even a verified one, belongs to another person tomorrow.
+// user finds the user of a verified ID token by issuer and subject, or creates one. Nothing else identifies a user: an
+// e-mail address, even a verified one, may belong to another person tomorrow.
 func (p *OIDC) user(ctx context.Context, who *identity) (*Principal, error) {
 	known := user.And(user.Issuer(p.issuer), user.Subject(who.Subject))
 	found, err := findUser(ctx, p.st, known)
@@ -42,7 +42,7 @@ func (p *OIDC) user(ctx context.Context, who *identity) (*Principal, error) {
 	case err != nil:
 		return nil, err
 	case found == nil:
-		err = p.takeIn(ctx, who, known)
+		err = p.provision(ctx, who, known)
 	case p.signIn.Admission != AdmitClaim || found.claimsAt >= store.Micros(who.issuedAt):
 		return found, nil
 	default:
@@ -63,12 +63,13 @@ type entry struct {
 	deployment *ent.Deployment
 	role       Role
 	invited    bool
-	claims     *Entitlement // that made it; nil for others
+	claims     *Entitlement // the claims that grant it; nil without claims
 }
 
-// takeIn makes a user of an identity that may join, in the deployments that it may join.
-func (p *OIDC) takeIn(ctx context.Context, who *identity, known predicate.User) error {
-	// Strangers are refused before they make anybody wait for the lock; but another request may just have taken them in.
+// provision creates a user for an identity that may join, in the deployments that it may join.
+func (p *OIDC) provision(ctx context.Context, who *identity, known predicate.User) error {
+	// Refuse unknown users before they make others wait for the lock. A concurrent request may just have created this
+	// user.
 	if _, refused := p.entries(tenant.System(ctx), p.st.Reader, who); refused != nil {
 		exists, err := p.st.Reader.User.Query().Where(known).Exist(tenant.System(ctx))
 		if err != nil || exists {
@@ -101,8 +102,8 @@ func (p *OIDC) takeIn(ctx context.Context, who *identity, known predicate.User) 
 	})
 }
 
-// entries are the deployments that an unknown identity may join, at least one. Errors: PERMISSION_DENIED saying why
-// there is none.
+// entries are the deployments that an unknown identity may join, at least one. Errors: PERMISSION_DENIED with the
+// reason when there is none.
 func (p *OIDC) entries(ctx context.Context, db *ent.Client, who *identity) ([]entry, error) {
 	email, verified := who.verifiedEmail()
 	if verified {
@@ -111,8 +112,8 @@ func (p *OIDC) entries(ctx context.Context, db *ent.Client, who *identity) ([]en
 			return nil, err
 		}
 		if taken {
-			// A local user, or one with another identity. An address that was given to a new person must not open the old one's
-			// account.
+			// A local user, or one with another identity. An address that was reassigned to a new person must not open
+			// the account of its former owner.
 			return nil, apierr.PermissionDenied("the e-mail address %s belongs to a user with another identity: an administrator of the server "+
 				"links the two with palisade user link --email ADDRESS --subject SUBJECT; the subject is %s", email, apierr.Quote(who.Subject))
 		}
@@ -144,8 +145,8 @@ func (p *OIDC) entries(ctx context.Context, db *ent.Client, who *identity) ([]en
 	return entries, nil
 }
 
-// admit adds the first deployment, if the identity may join it without an invitation (contract facts, 3.15). What a
-// claim says goes before the role of those who are invited.
+// admit adds the first deployment, if the identity may join it without an invitation (contract facts, 3.15). The role
+// in a claim overrides the role in an invitation.
 func (p *OIDC) admit(entries []entry, first *ent.Deployment, who *identity) []entry {
 	e := entry{deployment: first, role: Role(first.DefaultRole)}
 	switch p.signIn.Admission {
@@ -221,7 +222,8 @@ func (p *OIDC) enter(ctx context.Context, tx *ent.Tx, row *ent.User, e entry) er
 	return nil
 }
 
-// recorded lets the user be responsible for what sign-in changes. Authentication comes before the recorder of the call.
+// recorded makes the user the actor of the changes of a sign-in. Authentication runs before the interceptor that
+// records the actor.
 func (p *OIDC) recorded(ctx context.Context, userID int64, email string) context.Context {
 	if p.trail == nil {
 		return ctx
@@ -240,8 +242,8 @@ func (p *OIDC) shown(userID int64, email string, role Role) *deploymentsv1.Deplo
 	}
 }
 
-// verifiedEmail is the address of an identity, if the issuer has verified it. That of the local administrator is
-// nobody's.
+// verifiedEmail is the address of an identity, if the issuer has verified it. The address of the local administrator is
+// never accepted.
 func (who *identity) verifiedEmail() (email string, ok bool) {
 	email = normalEmail(who.Email)
 	at := strings.LastIndexByte(email, '@')
@@ -251,8 +253,8 @@ func (who *identity) verifiedEmail() (email string, ok bool) {
 	return email, true
 }
 
-// email is the address by which an identity is known. One that the issuer has not verified proves nothing and could be
-// somebody else's, so a name that nobody can have (RFC 2606) takes its place.
+// email is the address that is stored for an identity. An unverified address could belong to someone else, so a
+// reserved name (RFC 2606) replaces it.
 func (p *OIDC) email(who *identity) string {
 	if email, ok := who.verifiedEmail(); ok {
 		return email

@@ -9,7 +9,7 @@ import (
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 )
 
-// Kind is what a principal is.
+// Kind is the kind of a principal.
 type Kind string
 
 // The kinds of principals, in the words of logs and history events.
@@ -29,7 +29,7 @@ const (
 	RoleReadOnly     Role = "ORG_ROLE_READONLY"
 )
 
-// Roles lists all roles, the mightiest first.
+// Roles lists all roles, from the most to the least powerful.
 var Roles = []Role{RoleAdmin, RoleMember, RoleImpersonator, RoleReadOnly}
 
 // ParseRole accepts a role in the contract's words, with or without ORG_ROLE_, in any case ("member").
@@ -73,25 +73,26 @@ type Grant struct {
 	Role         Role
 }
 
-// Principal is an authenticated caller. It is shared by the goroutines of a request and not changed after it was made.
+// Principal is an authenticated caller. The goroutines of a request share it, so it is not changed after its creation.
 type Principal struct {
 	Kind Kind
-	// ID is that of the token or of the user, by Kind.
+	// ID is the id of the token or of the user, by Kind.
 	ID int64
 	// UserID is the user, or the creator of the token.
 	UserID int64
-	// Name is for people: the user's e-mail address or the token's name.
+	// Name is for display: the user's e-mail address or the token's name.
 	Name   string
 	Scheme optionsv1.Scheme
-	// Scopes and LimitedScopes are those of an API token. A token with limited scopes cannot use the Web API.
+	// Scopes and LimitedScopes belong to API tokens. A token with limited scopes cannot use the Web API.
 	Scopes        []Scope
 	LimitedScopes []string
-	// Grants are the deployments that the principal belongs to: exactly one for an API token, any number for a user.
+	// Grants are the deployments of the principal: exactly one for an API token, any number for a user.
 	Grants []Grant
-	// WithoutTeams is true when the look-up of an API token saw that its deployment has no teams; false means unknown.
+	// WithoutTeams is true when the look-up of an API token found that its deployment has no teams. false means
+	// unknown.
 	WithoutTeams bool
 
-	claimsAt int64 // of users: when the newest ID token was issued whose claims were looked at; 0 for none
+	claimsAt int64 // of users: issue time of the newest ID token that updated the memberships; 0 for none
 }
 
 type principalKey struct{}
@@ -101,7 +102,7 @@ func NewContext(ctx context.Context, p *Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// FromContext returns the principal of the request; ok is false for callers without a credential.
+// FromContext returns the principal of the request. ok is false for callers without a credential.
 func FromContext(ctx context.Context) (p *Principal, ok bool) {
 	p, _ = ctx.Value(principalKey{}).(*Principal)
 	return p, p != nil
@@ -109,18 +110,18 @@ func FromContext(ctx context.Context) (p *Principal, ok bool) {
 
 type grantKey struct{}
 
-// WithGrant returns a context that carries the deployment in which the request acts.
+// WithGrant returns a context that carries the deployment of the request.
 func WithGrant(ctx context.Context, g *Grant) context.Context {
 	return context.WithValue(ctx, grantKey{}, g)
 }
 
-// GrantFromContext returns the deployment in which the request acts; ok is false for requests without one.
+// GrantFromContext returns the deployment of the request. ok is false for requests without one.
 func GrantFromContext(ctx context.Context) (g *Grant, ok bool) {
 	g, _ = ctx.Value(grantKey{}).(*Grant)
 	return g, g != nil
 }
 
-// joinWords writes a list of words for an error text.
+// joinWords formats a list of words for an error text.
 func joinWords[T ~string](words []T) string {
 	parts := make([]string, len(words))
 	for i, w := range words {

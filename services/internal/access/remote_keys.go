@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// fetchInterval is how often an unknown key id, or an issuer that is down, may cause a request to the issuer.
+	// fetchInterval is the shortest time between two requests to the issuer because of unknown key ids or failures.
 	fetchInterval = 2 * time.Second
-	// remoteKeysMaxAge is when known keys are fetched again, so that a key that the issuer withdrew stops verifying.
+	// remoteKeysMaxAge is when known keys are fetched again, so that a key that the issuer withdrew becomes invalid.
 	remoteKeysMaxAge = 5 * time.Minute
-	// maxKeySet bounds the answer of the issuer in bytes.
+	// maxKeySet is the largest response of the issuer in bytes.
 	maxKeySet = 1 << 20
 )
 
-// remoteKeys keeps the public keys of an OpenID Connect issuer. The key set of the go-oidc library would send a request
-// for every token with a bad signature and keep withdrawn keys as long as no such token comes.
+// remoteKeys caches the public keys of an OpenID Connect issuer. The key set of the go-oidc library would send a
+// request for every token with a bad signature, and keep withdrawn keys until such a token arrives.
 type remoteKeys struct {
 	issuer string
 	client *http.Client
@@ -39,20 +39,20 @@ type remoteKeys struct {
 	keys    []jose.JSONWebKey
 	fetched time.Time // last success
 	tried   time.Time
-	failure error // of the last try
+	failure error // of the last attempt
 }
 
 func newRemoteKeys(issuer string, client *http.Client, log *slog.Logger, now func() time.Time) *remoteKeys {
 	return &remoteKeys{issuer: issuer, client: client, log: log, now: now}
 }
 
-// find returns the keys that a token with this key id (which may be empty) could be signed with: none when the issuer
-// has no such key, an error when it cannot be asked.
+// find returns the keys that may have signed a token with this key id, which may be empty. It returns none when the
+// issuer has no such key, and an error when the issuer cannot be reached.
 func (r *remoteKeys) find(ctx context.Context, keyID string) (publicKeys, error) {
 	keys, fresh, mayFetch, failure := r.known(keyID)
 	if len(keys) > 0 {
 		if !fresh && mayFetch {
-			r.flight.DoChan("", r.refresh) // nobody waits: the known keys serve until the new ones are there
+			r.flight.DoChan("", r.refresh) // no request waits: the known keys stay in use until the new ones arrive
 		}
 		return keys, nil
 	}
@@ -76,7 +76,8 @@ func (r *remoteKeys) known(keyID string) (keys publicKeys, fresh, mayFetch bool,
 	defer r.mu.Unlock()
 	now := r.now()
 	for _, key := range r.keys {
-		// A key for encryption must not verify; a token without a key id is tried with all (OpenID Connect Core, 10.1).
+		// A key for encryption must not verify. A token without a key id is checked against all keys (OpenID Connect
+		// Core, 10.1).
 		if (keyID == "" || key.KeyID == keyID) && key.Use != "enc" {
 			keys = append(keys, key.Key)
 		}
@@ -84,7 +85,7 @@ func (r *remoteKeys) known(keyID string) (keys publicKeys, fresh, mayFetch bool,
 	return keys, now.Sub(r.fetched) < remoteKeysMaxAge, now.Sub(r.tried) >= fetchInterval, r.failure
 }
 
-// refresh outlives the request that caused it: others wait for it, too.
+// refresh ignores the cancellation of the request that caused it, because others wait for it too.
 func (r *remoteKeys) refresh() (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), oidcTimeout)
 	defer cancel()
@@ -102,7 +103,7 @@ func (r *remoteKeys) refresh() (any, error) {
 	return nil, err
 }
 
-// fetchKeys asks the issuer where its keys are (OpenID Connect Discovery) and reads them.
+// fetchKeys discovers the URL of the issuer's keys (OpenID Connect Discovery) and reads them.
 func fetchKeys(ctx context.Context, issuer string, client *http.Client) ([]jose.JSONWebKey, error) {
 	ctx = oidc.ClientContext(ctx, client)
 	provider, err := oidc.NewProvider(ctx, issuer)
@@ -137,7 +138,7 @@ func fetchKeys(ctx context.Context, issuer string, client *http.Client) ([]jose.
 	return parseKeys(body)
 }
 
-// parseKeys keeps the public keys of known kinds: others in the set must be ignored (RFC 7517, 5).
+// parseKeys keeps public keys of known kinds. Others in the set must be ignored (RFC 7517, 5).
 func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -151,7 +152,7 @@ func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
 		if err := key.UnmarshalJSON(raw); err != nil {
 			continue
 		}
-		// A symmetric key in a public document is no secret, whatever the issuer meant by it.
+		// A symmetric key in a public document is not secret.
 		if !key.IsPublic() || !key.Valid() {
 			continue
 		}
@@ -160,5 +161,5 @@ func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// publicKeys is what a key set offers for one key id.
+// publicKeys are the keys of a key set for one key id.
 type publicKeys = []crypto.PublicKey

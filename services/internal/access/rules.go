@@ -28,8 +28,8 @@ type methodAccess struct {
 
 var reflectionServices = []string{"grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"}
 
-// builtInRules are those of the services of gRPC itself, whose protos cannot carry our option. Probes have no
-// credentials; reflection tells no more than the public /openapi.json; channelz shows who is connected.
+// builtInRules are the rules of gRPC's own services. Their protos cannot carry our option. Health probes have no
+// credentials. Reflection reveals no more than the public /openapi.json. channelz reveals who is connected.
 func builtInRules() map[string]*optionsv1.MethodRule {
 	probe := publicRule()
 	probe.NoLog = true
@@ -59,7 +59,7 @@ func authenticatedRule() *optionsv1.MethodRule {
 }
 
 // LoadRules reads the rules of the services of a [grpc.Server] (its GetServiceInfo). The error names every RPC without
-// a complete rule: the server must not start with one.
+// a complete rule. The server must not start with one.
 func LoadRules(services map[string]grpc.ServiceInfo) (*Rules, error) {
 	return loadRules(services, protoregistry.GlobalFiles)
 }
@@ -89,12 +89,13 @@ func loadRules(services map[string]grpc.ServiceInfo, files protodesc.Resolver) (
 	return rules, nil
 }
 
-// Rule returns the rule of an RPC by its full method name, nil for one that is not registered: [Authorize] refuses nil.
+// Rule returns the rule of an RPC by its full method name. It is nil for an unregistered RPC, and [Authorize] refuses
+// nil.
 func (r *Rules) Rule(fullMethod string) *optionsv1.MethodRule {
 	return r.methods[fullMethod].rule
 }
 
-// DeploymentField returns the accessor of the deployment in the RPC's requests, nil when they name none.
+// DeploymentField returns the accessor of the deployment in the RPC's requests. It is nil when they name none.
 func (r *Rules) DeploymentField(fullMethod string) *DeploymentField {
 	return r.methods[fullMethod].deployment
 }

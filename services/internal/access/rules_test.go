@@ -101,7 +101,7 @@ func TestDeploymentField(t *testing.T) {
 	}
 }
 
-// TestLoadRulesRefuses declares one RPC with a mistake each.
+// TestLoadRulesRefuses declares one RPC for each mistake.
 func TestLoadRulesRefuses(t *testing.T) {
 	both := []optionsv1.Scheme{optionsv1.Scheme_SCHEME_WEB_TOKEN, optionsv1.Scheme_SCHEME_JWT}
 	beta := optionsv1.Maturity_MATURITY_BETA

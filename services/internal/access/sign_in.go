@@ -9,35 +9,35 @@ import (
 	"strings"
 )
 
-// Admission says which people of an OpenID Connect issuer become members at their first sign-in.
+// Admission decides which users of an OpenID Connect issuer become members at their first sign-in.
 type Admission string
 
-// The ways in. An invitation to the verified e-mail address lets its holder in under all of them.
+// The admission policies. Under each of them, an invitation to the verified e-mail address admits its holder.
 const (
-	// AdmitInvited lets in nobody else.
+	// AdmitInvited admits nobody else.
 	AdmitInvited Admission = "invited"
-	// AdmitDomain lets in people with a verified address of certain domains.
+	// AdmitDomain admits users with a verified address in certain domains.
 	AdmitDomain Admission = "domain"
-	// AdmitClaim lets in people whose ID token has certain values in a claim, and keeps their role and teams as it says.
+	// AdmitClaim admits users with certain values in a claim of their ID token. The claim also sets their role and teams.
 	AdmitClaim Admission = "claim"
-	// AdmitAny lets in everybody whom the issuer knows.
+	// AdmitAny admits every user of the issuer.
 	AdmitAny Admission = "any"
 )
 
-// Admissions lists the ways in, the narrowest first.
+// Admissions lists the admission policies, from the strictest to the most open.
 var Admissions = []Admission{AdmitInvited, AdmitDomain, AdmitClaim, AdmitAny}
 
-// SignIn says who may become a member, and as what. The zero value admits nobody but people who were invited.
+// SignIn decides who may become a member, and with which role. The zero value admits invited users only.
 type SignIn struct {
 	Admission Admission
-	// Domains are those of AdmitDomain, in lower case.
+	// Domains are used by AdmitDomain, in lower case.
 	Domains []string
-	// Claim is the name of the claim of AdmitClaim, and Claims what each of its values gives.
+	// Claim is the name of the claim for AdmitClaim. Claims maps its values.
 	Claim  string
 	Claims ClaimMap
 }
 
-// ClaimMap says what the values of a claim give to their holder.
+// ClaimMap maps values of a claim to what they grant.
 type ClaimMap map[string]Entitlement
 
 // Entitlement is a role in the first deployment, and the slugs of teams there.
@@ -51,7 +51,7 @@ var (
 	teamSlugForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$`)
 )
 
-// ParseDomains reads a list of domains, separated by commas.
+// ParseDomains reads a comma-separated list of domains.
 func ParseDomains(text string) ([]string, error) {
 	var domains []string
 	for entry := range strings.SplitSeq(text, ",") {
@@ -66,8 +66,8 @@ func ParseDomains(text string) ([]string, error) {
 	return domains, nil
 }
 
-// ParseClaimMap reads entries value=role:team:team, separated by semicolons. What comes before the last = is the value,
-// so that it may be a distinguished name of a directory.
+// ParseClaimMap reads entries value=role:team:team, separated by semicolons. The value ends at the last =, so that it
+// may be a distinguished name of a directory.
 func ParseClaimMap(text string) (ClaimMap, error) {
 	m := ClaimMap{}
 	for entry := range strings.SplitSeq(text, ";") {
@@ -106,7 +106,7 @@ func ParseClaimMap(text string) (ClaimMap, error) {
 	return m, nil
 }
 
-// Teams are the slugs of all teams that the map names, sorted. Who is in these is for the claim alone to say.
+// Teams are the slugs of all teams that the map names, sorted. Only the claim decides who is a member of them.
 func (m ClaimMap) Teams() []string {
 	all := map[string]bool{}
 	for _, given := range m {
@@ -117,8 +117,8 @@ func (m ClaimMap) Teams() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// entitlement adds up what the claim of a token gives: the mightiest role, and all teams. ok is false when no value of
-// the claim is in the map.
+// entitlement combines everything that the claim of a token grants: the most powerful role, and all teams. ok is false
+// when no value of the claim is in the map.
 func (s *SignIn) entitlement(claims map[string]json.RawMessage) (sum Entitlement, ok bool) {
 	for _, value := range claimValues(claims[s.Claim]) {
 		given, known := s.Claims[value]
@@ -135,7 +135,7 @@ func (s *SignIn) entitlement(claims map[string]json.RawMessage) (sum Entitlement
 	return sum, ok
 }
 
-// claimValues reads a claim: one string, or a list of strings. Anything else has no values.
+// claimValues reads a claim that is a string or a list of strings. Anything else has no values.
 func claimValues(raw json.RawMessage) []string {
 	var one string
 	if json.Unmarshal(raw, &one) == nil {

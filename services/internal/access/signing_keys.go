@@ -22,19 +22,19 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// retention is how long a retired key verifies: until the last token that it signed has expired on every clock.
+// retention is how long a retired key verifies: until the last token that it signed has expired on every node's clock.
 const retention = MaxTTL + 2*leeway
 
 // signingKeysLock names the row that serializes changes of the keys; see [serialize].
 const signingKeysLock = "signing_keys_lock"
 
-// signer is a key together with its private half.
+// signer is a key with its private half.
 type signer struct {
 	id      string
 	private *ecdsa.PrivateKey
 }
 
-// EnsureKey makes the first key of a store that has none. Several nodes may call it at once: one key is made.
+// EnsureKey creates the first key of a store. When several nodes call it at once, one key is created.
 func (i *Issuer) EnsureKey(ctx context.Context) error {
 	ctx = tenant.System(ctx)
 	exists, err := i.st.Reader.SigningKey.Query().Where(signingkey.RetiredAtIsNil()).Exist(ctx)
@@ -44,7 +44,7 @@ func (i *Issuer) EnsureKey(ctx context.Context) error {
 	return i.makeFirstKey(ctx)
 }
 
-// makeFirstKey looks again under the lock: another node may have been faster.
+// makeFirstKey checks again under the lock, because another node may have created the key.
 func (i *Issuer) makeFirstKey(ctx context.Context) error {
 	err := i.st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if err := serialize(ctx, tx, signingKeysLock); err != nil {
@@ -63,9 +63,9 @@ func (i *Issuer) makeFirstKey(ctx context.Context) error {
 	return nil
 }
 
-// Rotate makes a new key, which signs from now on, and returns its id. The old ones verify until the tokens that they
-// signed have expired; those retired before that are deleted. With revoke all old ones are deleted: the tokens that
-// they signed are refused from the next request on, by every node.
+// Rotate creates a new key, which signs from now on, and returns its id. Older keys verify until the tokens that they
+// signed have expired, and are deleted after that. With revoke, all older keys are deleted: every node refuses their
+// tokens from the next request on.
 func (i *Issuer) Rotate(ctx context.Context, revoke bool) (keyID string, err error) {
 	err = i.st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		if err := serialize(ctx, tx, signingKeysLock); err != nil {
@@ -102,7 +102,7 @@ func (i *Issuer) insertKey(ctx context.Context, tx *ent.Tx) (keyID string, err e
 	if err != nil {
 		return "", err
 	}
-	thumbprint, err := (&jose.JSONWebKey{Key: private.Public()}).Thumbprint(crypto.SHA256) // RFC 7638: never two keys with one id
+	thumbprint, err := (&jose.JSONWebKey{Key: private.Public()}).Thumbprint(crypto.SHA256) // RFC 7638: key ids are unique
 	if err != nil {
 		return "", err
 	}
@@ -119,7 +119,8 @@ func (i *Issuer) insertKey(ctx context.Context, tx *ent.Tx) (keyID string, err e
 		SetCreatedAt(store.Micros(i.now())).Exec(ctx)
 }
 
-// signingKey reads the newest key from the store each time: a node must not sign with a key that another has retired.
+// signingKey reads the newest key from the store each time, because a node must not sign with a key that another node
+// has retired.
 func (i *Issuer) signingKey(ctx context.Context) (signer, error) {
 	row, err := i.st.Reader.SigningKey.Query().Where(signingkey.RetiredAtIsNil()).
 		Order(signingkey.ByCreatedAt(sql.OrderDesc()), signingkey.ByID(sql.OrderDesc())).First(ctx)
@@ -146,8 +147,8 @@ func (i *Issuer) signingKey(ctx context.Context) (signer, error) {
 
 func signingKeyPurpose(keyID string) []byte { return []byte("signing_key/" + keyID) }
 
-// serialize makes transactions that name the same lock run one after the other on every node: the first statement of
-// each waits until the transaction before it has ended. SQLite has one writer anyway.
+// serialize makes transactions with the same lock run one after the other on every node. The first statement of each
+// waits until the transaction before it has ended. SQLite has one writer anyway.
 func serialize(ctx context.Context, tx *ent.Tx, lock string) error {
 	err := tx.Setting.Create().SetName(lock).SetValue([]byte("lock")).
 		OnConflictColumns(setting.FieldName).UpdateValue().Exec(ctx)
@@ -157,7 +158,7 @@ func serialize(ctx context.Context, tx *ent.Tx, lock string) error {
 	return nil
 }
 
-// retiredLongAgo reports whether a key (microseconds; nil for one in use) verifies no longer.
+// retiredLongAgo reports whether a key no longer verifies. retiredAt is in microseconds, nil for a key in use.
 func retiredLongAgo(retiredAt *int64, now time.Time) bool {
 	return retiredAt != nil && now.After(store.Time(*retiredAt).Add(retention))
 }

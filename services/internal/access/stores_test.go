@@ -31,7 +31,7 @@ func openSQLite(t testing.TB) *store.Store {
 	return storetest.Open(t, store.Options{DataDir: storetest.SQLite(t)})
 }
 
-// clock is a time that only a test moves: however slow the machine is, no interval passes by itself.
+// clock is a time that only the test advances, so that no interval passes by itself on a slow machine.
 type clock struct {
 	begin  sync.Once
 	start  time.Time
@@ -45,7 +45,7 @@ func (c *clock) now() time.Time {
 
 func (c *clock) advance(d time.Duration) { c.offset.Add(int64(d)) }
 
-// server is what one node of a server has to authenticate with.
+// server has what one node needs to authenticate.
 type server struct {
 	*Authenticator
 	st     *store.Store
@@ -74,7 +74,7 @@ func newServer(t testing.TB, st *store.Store) *server {
 	return s
 }
 
-// newNode makes one more node on a store.
+// newNode adds a node to a store.
 func newNode(t testing.TB, st *store.Store, key *secret.Keyring, c *clock) *server {
 	t.Helper()
 	s := &server{st: st, clock: c, issuer: NewIssuer(st, key, testURL), tokens: NewTokens(st)}
@@ -127,7 +127,7 @@ func assertReason(t testing.TB, err error, want errorsv1.Reason) {
 	}
 }
 
-// assertBadCredential checks that the refusal is the one that all bad credentials get.
+// assertBadCredential checks for the error of all bad credentials.
 func assertBadCredential(t testing.TB, p *Principal, err error) {
 	t.Helper()
 	want, got := status.Convert(errBadCredential()), status.Convert(err)
@@ -136,5 +136,5 @@ func assertBadCredential(t testing.TB, p *Principal, err error) {
 	}
 }
 
-// statusText is what the caller reads.
+// statusText is the text for the caller.
 func statusText(err error) string { return status.Convert(err).Message() }

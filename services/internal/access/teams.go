@@ -8,34 +8,35 @@ import (
 	"slices"
 )
 
-// TeamRight is what a user may do in the projects of a team; each right includes those before it.
+// TeamRight is what a user may do in the projects of a team. Each right includes the rights before it.
 type TeamRight int
 
-// The rights, by the roles TEAM_ROLE_READONLY, TEAM_ROLE_MEMBER and TEAM_ROLE_MANAGER of the contract.
+// The rights of the roles TEAM_ROLE_READONLY, TEAM_ROLE_MEMBER and TEAM_ROLE_MANAGER of the contract.
 const (
 	TeamRead TeamRight = iota + 1
 	TeamTriage
 	TeamManage
 )
 
-// Teams are the teams of a user: those he is in, and all below them. Rights add up: in a team he has the highest of the
-// roles that he has in it and in the teams above.
+// Teams are the teams of a user: the teams that the user is in, and all teams below them. In each team the user has the
+// highest role of this team and the teams above it.
 type Teams struct {
-	// Enabled is true when the deployment has any team: only then do teams limit what its users see.
+	// Enabled is true when the deployment has any team. Only then do teams limit what its users see.
 	Enabled bool
 	rights  map[int64]TeamRight
 }
 
-// Right returns what the user may do in a team; 0 for a team that he is not in.
+// Right returns what the user may do in a team; 0 for a team that the user is not in.
 func (t *Teams) Right(teamID int64) TeamRight { return t.rights[teamID] }
 
-// IDs returns the teams in which the user has at least a right, sorted.
+// IDs returns the teams in which the user has at least this right, sorted.
 func (t *Teams) IDs(least TeamRight) []int64 {
 	ids := slices.Sorted(maps.Keys(t.rights))
 	return slices.DeleteFunc(ids, func(id int64) bool { return t.rights[id] < least })
 }
 
-// teamsSQL walks from the teams that a user is in down to those below. The row of team 0 says that there are teams.
+// teamsSQL descends from the teams of a user to all teams below. The row of team 0 reports that the deployment has
+// teams.
 const teamsSQL = `WITH RECURSIVE mine (team_id, may) AS (
 	SELECT team_id, CASE role WHEN 'TEAM_ROLE_MANAGER' THEN 3 WHEN 'TEAM_ROLE_MEMBER' THEN 2 ELSE 1 END
 	FROM team_members WHERE deployment_id = $1 AND user_id = $2

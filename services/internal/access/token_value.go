@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// tokenPrefix lets scanners for leaked secrets, and people, recognise our tokens (contract facts, 2.1).
+	// tokenPrefix lets secret scanners and people recognise our tokens (contract facts, 2.1).
 	tokenPrefix = "sgp_"
-	// tokenRandom is the number of random characters: 43 of 62 kinds hold 256 bits.
+	// tokenRandom is the number of random characters: 43 characters of 62 kinds hold 256 bits.
 	tokenRandom = 43
 	alphabet    = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-	minGivenToken = 20 // random alphanumerics hold 119 bits
+	minGivenToken = 20 // this many random alphanumerics hold 119 bits
 	maxGivenToken = 256
-	// Random values of that length have many more different characters, and nothing in them comes again and again.
+	// Random values of that length have many more different characters and no repeated parts.
 	minDistinct = 8
 	maxRepeated = 8
 )
 
-// newTokenValue makes the value of an API token: sgp_ and 43 random alphanumerics.
+// newTokenValue generates the value of an API token: sgp_ and 43 random alphanumerics.
 func newTokenValue() string {
 	value := make([]byte, 0, len(tokenPrefix)+tokenRandom)
 	value = append(value, tokenPrefix...)
-	// Bytes beyond the last whole multiple of 62 are thrown away, else the first characters would come more often.
+	// Bytes beyond the last whole multiple of 62 are discarded. Otherwise the first characters would be more frequent.
 	const limit = 256 - 256%len(alphabet)
 	var random [64]byte
 	for len(value) < cap(value) {
@@ -39,19 +39,19 @@ func newTokenValue() string {
 	return string(value)
 }
 
-// hashToken is how the store knows a token. The value has 256 bits of entropy, so that neither salt nor a slow hash
-// would add anything, and an index can find it.
+// hashToken returns the hash under which the store keeps a token. The value has 256 bits of entropy, so a salt or a
+// slow hash would add nothing, and an index can find it.
 func hashToken(value string) []byte {
 	sum := sha256.Sum256([]byte(value))
 	return sum[:]
 }
 
-// tokenHint is what people see of a token: its last four characters.
+// tokenHint is the part of a token that is shown: its last four characters.
 func tokenHint(value string) string { return value[max(0, len(value)-4):] }
 
-// CheckTokenValue says whether a value that the operator chose (PALISADE_BOOTSTRAP_TOKEN) can be a token: 20 to 256
-// visible ASCII characters that are not trivial to guess and could not be mistaken for a JSON Web Token. The error
-// never quotes the value.
+// CheckTokenValue checks a token value that the operator chose (PALISADE_BOOTSTRAP_TOKEN): 20 to 256 visible ASCII
+// characters that are not trivial to guess and cannot be mistaken for a JSON Web Token. The error never quotes the
+// value.
 func CheckTokenValue(value string) error {
 	switch {
 	case len(value) < minGivenToken || len(value) > maxGivenToken:
@@ -70,8 +70,8 @@ func CheckTokenValue(value string) error {
 	}
 }
 
-// isRepetitive reports values such as aaaaaaaa and passw0rdpassw0rd. It measures no entropy: it finds what people type
-// who only want to get past the minimal length.
+// isRepetitive reports values such as aaaaaaaa and passw0rdpassw0rd. It does not measure entropy; it catches values
+// that only meet the minimum length.
 func isRepetitive(value string) bool {
 	distinct := map[byte]bool{}
 	for i := range len(value) {

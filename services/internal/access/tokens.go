@@ -26,7 +26,7 @@ import (
 // maxTokenName is the longest name of a token in characters.
 const maxTokenName = 255
 
-// Tokens makes, lists and revokes API tokens.
+// Tokens creates, lists and revokes API tokens.
 type Tokens struct {
 	st  *store.Store
 	now func() time.Time
@@ -35,7 +35,7 @@ type Tokens struct {
 // NewTokens returns the tokens of a store.
 func NewTokens(st *store.Store) *Tokens { return &Tokens{st: st, now: time.Now} }
 
-// TokenSpec says what token to make.
+// TokenSpec describes a token to create.
 type TokenSpec struct {
 	DeploymentID int64
 	// UserID is the creator; 0 means the deployment's first administrator.
@@ -47,12 +47,12 @@ type TokenSpec struct {
 	Role          Role
 	// ExpiresAt is zero for a token that does not expire.
 	ExpiresAt time.Time
-	// parentID is the token that makes it; 0 for none.
+	// parentID is the token that creates it; 0 for none.
 	parentID int64
 }
 
-// LeastRole is the least role with which scopes are of use: with that of the Web API alone a token can read with the
-// lowest of all, the others let it change something.
+// LeastRole is the least role with which the scopes are useful. With the Web API scope alone a token can read with the
+// lowest role; the other scopes need a role that may write.
 func LeastRole(scopes []Scope) Role {
 	if slices.ContainsFunc(scopes, func(s Scope) bool { return s != ScopeWebAPI }) {
 		return RoleMember
@@ -60,8 +60,8 @@ func LeastRole(scopes []Scope) Role {
 	return RoleReadOnly
 }
 
-// CheckScopeRole refuses an administrator without the scope of the Web API: nothing that the other scopes open needs
-// more than the role of a member, and tokens in pipelines are the ones that leak. Errors: INVALID_ARGUMENT.
+// CheckScopeRole refuses the administrator role without the Web API scope. The other scopes never need more than the
+// member role, and tokens in pipelines are the most likely to leak. Errors: INVALID_ARGUMENT.
 func CheckScopeRole(scopes []Scope, role Role) error {
 	if role != RoleAdmin || slices.Contains(scopes, ScopeWebAPI) {
 		return nil
@@ -70,8 +70,8 @@ func CheckScopeRole(scopes []Scope, role Role) error {
 		RoleMember, ScopeWebAPI, role)
 }
 
-// DeploymentBySlug finds a deployment for the server's own commands, which act outside the walls between tenants.
-// Errors: NOT_FOUND.
+// DeploymentBySlug finds a deployment for the server's own commands, which are not limited to one tenant. Errors:
+// NOT_FOUND.
 func (t *Tokens) DeploymentBySlug(ctx context.Context, slug string) (*ent.Deployment, error) {
 	row, err := t.st.Reader.Deployment.Query().Where(deployment.Slug(slug)).Only(tenant.System(ctx))
 	if ent.IsNotFound(err) {
@@ -80,8 +80,9 @@ func (t *Tokens) DeploymentBySlug(ctx context.Context, slug string) (*ent.Deploy
 	return row, err
 }
 
-// Create makes a token and returns it with its value, which is not kept and cannot be shown again.
-// Errors: INVALID_ARGUMENT naming the field; FAILED_PRECONDITION when a creator is needed and nobody is administrator.
+// Create creates a token and returns it with its value. The value is not stored and cannot be shown again. Errors:
+// INVALID_ARGUMENT naming the field; FAILED_PRECONDITION when a creator is needed and the deployment has no
+// administrator.
 func (t *Tokens) Create(ctx context.Context, spec TokenSpec) (*ent.Token, string, error) {
 	if err := t.check(spec); err != nil {
 		return nil, "", err
@@ -107,11 +108,11 @@ func (t *Tokens) Create(ctx context.Context, spec TokenSpec) (*ent.Token, string
 	return row, value, nil
 }
 
-// CreateAs makes a token for a caller, in the transaction of tx. The token can do no more than the caller can:
-// spec.Role is at most role, the caller's own in the deployment. One that a token makes has that as its parent: it
-// opens nothing that its parent does not, expires no later, and is revoked with it. UserID is set to the caller's. The
-// value is not kept and cannot be shown again. Errors: INVALID_ARGUMENT naming the field; PERMISSION_DENIED for a token
-// mightier than the caller.
+// CreateAs creates a token for a caller, in the transaction tx. The token can do no more than the caller: spec.Role is
+// at most role, the caller's own role in the deployment. A token that creates a token becomes its parent: the new token
+// has no scope that its parent lacks, expires no later, and is revoked with it. UserID is set to the caller's. The
+// value is not stored and cannot be shown again. Errors: INVALID_ARGUMENT naming the field; PERMISSION_DENIED for a
+// token more powerful than the caller.
 func (t *Tokens) CreateAs(ctx context.Context, tx *ent.Tx, caller *Principal, role Role, spec TokenSpec) (*ent.Token, string, error) {
 	if err := t.check(spec); err != nil {
 		return nil, "", err
@@ -139,7 +140,7 @@ func (t *Tokens) CreateAs(ctx context.Context, tx *ent.Tx, caller *Principal, ro
 	return row, value, nil
 }
 
-// List returns all tokens of a deployment, the newest first, revoked and expired ones included.
+// List returns all tokens of a deployment, the newest first, including revoked and expired ones.
 func (t *Tokens) List(ctx context.Context, deploymentID int64) ([]*ent.Token, error) {
 	return t.st.Reader.Token.Query().
 		Order(token.ByCreatedAt(sql.OrderDesc()), token.ByID(sql.OrderDesc())).
@@ -165,7 +166,7 @@ func (t *Tokens) check(spec TokenSpec) error {
 	return nil
 }
 
-// auditToken is what entries call a token.
+// auditToken is the name of a token in the audit trail.
 const auditToken = "token"
 
 func shownToken(row *ent.Token) *identityv1.Token {
@@ -183,7 +184,7 @@ func (t *Tokens) firstAdmin(ctx context.Context, deploymentID int64) (int64, err
 	row, err := t.st.Reader.Membership.Query().Where(membership.Role(string(RoleAdmin))).
 		Order(membership.ByID()).First(tenant.NewContext(ctx, deploymentID))
 	if ent.IsNotFound(err) {
-		return 0, apierr.FailedPrecondition("deployment %d has no administrator in whose name the token could be made", deploymentID)
+		return 0, apierr.FailedPrecondition("deployment %d has no administrator who could own the token", deploymentID)
 	}
 	if err != nil {
 		return 0, err

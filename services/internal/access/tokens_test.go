@@ -169,7 +169,7 @@ func TestLastUseIsWrittenOnceAMinute(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		s := newServer(t, st)
-		if err := s.Close(t.Context()); err != nil { // it writes every few seconds; here the test does
+		if err := s.Close(t.Context()); err != nil { // usage writes every few seconds; close it to write now
 			t.Fatal(err)
 		}
 		row, value := s.createToken(t, s.spec())

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// usageResolution is how exact the last use of a token is: one write a minute and token, over all nodes.
+	// usageResolution is the resolution of the last use of a token: one write per minute and token, over all nodes.
 	usageResolution = time.Minute
-	// usageDelay is how long uses are collected before they are written together.
+	// usageDelay is how long uses are collected before they are written in one batch.
 	usageDelay = 5 * time.Second
-	// maxPendingUses bounds the memory; tokens beyond it are recorded by a later request.
+	// maxPendingUses limits the memory. A later request records the tokens beyond it.
 	maxPendingUses = 10_000
-	// usageBatch keeps an IN list below the bind variables that databases allow.
+	// usageBatch keeps an IN list below the bind variable limit of the databases.
 	usageBatch = 1000
 	// usageTimeout ends a write that hangs.
 	usageTimeout = 10 * time.Second
@@ -85,8 +85,8 @@ func (u *usage) close(ctx context.Context) error {
 	return u.flush(ctx, time.Now())
 }
 
-// flush writes all pending uses with one time: it is at most usageDelay late, a twelfth of the resolution. Uses that
-// cannot be written are forgotten; the token's next request notes another.
+// flush writes all pending uses with one time, which is at most usageDelay late: a twelfth of the resolution. Uses that
+// cannot be written are dropped; the token's next request records a new one.
 func (u *usage) flush(ctx context.Context, now time.Time) error {
 	u.mu.Lock()
 	ids := slices.Sorted(maps.Keys(u.pending))
@@ -99,7 +99,7 @@ func (u *usage) flush(ctx context.Context, now time.Time) error {
 	defer cancel()
 	err := u.st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		for batch := range slices.Chunk(ids, usageBatch) {
-			// The condition leaves alone what another node wrote in the meantime.
+			// The condition keeps what another node wrote meanwhile.
 			err := tx.Token.Update().
 				Where(token.IDIn(batch...), token.Or(token.LastUsedAtIsNil(),
 					token.LastUsedAtLTE(store.Micros(now.Add(-usageResolution))))).

@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// reloadInterval is how often an unknown key id may cause a read of the store: other nodes rotate, too, but anybody
-	// can send tokens with key ids that nobody has.
+	// reloadInterval is the shortest time between two reads of the store because of unknown key ids. Other nodes rotate
+	// keys, but anyone can send tokens with invented key ids.
 	reloadInterval = time.Second
-	// keysMaxAge is when the keys are read again without such a cause, to see which were retired.
+	// keysMaxAge is when the keys are read again even without an unknown id, to notice retired keys.
 	keysMaxAge = 30 * time.Second
 )
 
@@ -42,12 +42,12 @@ type verificationKeys struct {
 	st  *store.Store
 	now func() time.Time
 
-	mu   sync.Mutex // held during a reload: those who wait for it need its result
+	mu   sync.Mutex // held during a reload, because waiting callers need its result
 	keys []verificationKey
 	read time.Time
 }
 
-// find returns nil for a key id that is not known or whose key was retired long ago.
+// find returns nil for a key id that is unknown or was retired long ago.
 func (v *verificationKeys) find(ctx context.Context, keyID string) (*verificationKey, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -105,7 +105,7 @@ func newVerificationKey(row *ent.SigningKey) (verificationKey, error) {
 	return verificationKey{id: row.Kid, public: public, retiredAt: row.RetiredAt}, nil
 }
 
-// usable returns all keys that verify now, freshly read if need be.
+// usable returns all keys that verify now. It reads the store again when they are too old.
 func (v *verificationKeys) usable(ctx context.Context) ([]verificationKey, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -141,7 +141,7 @@ func (i *Issuer) JWKS() http.Handler {
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		w.Header().Set("Cache-Control", "public, max-age="+strconv.Itoa(int(keysMaxAge.Seconds())))
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		_, _ = w.Write(body) // the caller went away; net/http drops the body of an answer to HEAD
+		_, _ = w.Write(body) // the client has gone; net/http drops the body of a response to HEAD
 	})
 }
 

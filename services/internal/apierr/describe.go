@@ -15,13 +15,13 @@ import (
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 )
 
-// maxEcho bounds how much of a caller's value an error text repeats, in bytes.
+// maxEcho is how many bytes of a caller's value an error text repeats at most.
 const maxEcho = 100
 
-// describe says which rule the field broke, what was got and what is allowed.
+// describe says which rule the field violates, what was got and what is allowed.
 func describe(violation *protovalidate.Violation, field string) string {
 	if field == "" {
-		return violation.Proto.GetMessage() // a rule of a message names its fields itself
+		return violation.Proto.GetMessage() // a message-level rule names its fields itself
 	}
 	if violation.RuleDescriptor == nil {
 		return withGot(field+": "+violation.Proto.GetMessage(), violation, ", ")
@@ -54,7 +54,7 @@ func describe(violation *protovalidate.Violation, field string) string {
 	return withGot(field+": "+violation.Proto.GetMessage(), violation, ", ")
 }
 
-// describeLength covers the rules about how long or how many; the length is said instead of the value.
+// describeLength describes rules about length and number. It names the length instead of the value.
 func describeLength(violation *protovalidate.Violation, field, rule string) string {
 	if !violation.RuleValue.IsValid() {
 		return ""
@@ -80,7 +80,7 @@ func describeLength(violation *protovalidate.Violation, field, rule string) stri
 	return fmt.Sprintf("%s must have exactly %d %s, got %d", field, limit, unit, got)
 }
 
-// measure returns the unit that the rule counts and how many there are; "" when the rule counts nothing.
+// measure returns the unit of the rule and the counted number. The unit is "" when the rule counts nothing.
 func measure(value protoreflect.Value, rule string) (string, int) {
 	if !value.IsValid() {
 		return "", 0
@@ -105,7 +105,7 @@ func measure(value protoreflect.Value, rule string) (string, int) {
 	return "", 0
 }
 
-// bounds reads both bounds from the rules: a caller wants the range, not the half of it that was broken.
+// bounds formats both bounds of the rules, because a caller wants the range, not only the violated bound.
 func bounds(rules protoreflect.Message) string {
 	if rules == nil {
 		return "within its bounds"
@@ -151,7 +151,7 @@ func words(list protoreflect.Value) string {
 	return strings.Join(texts, ", ")
 }
 
-// enumWords lists the words of the enum without the zero value, which means "not given".
+// enumWords lists the words of the enum except the zero value, which means "not given".
 func enumWords(field protoreflect.FieldDescriptor) string {
 	if field == nil || field.Enum() == nil {
 		return "the values of the contract"
@@ -159,7 +159,7 @@ func enumWords(field protoreflect.FieldDescriptor) string {
 	return EnumWords(field.Enum())
 }
 
-// EnumWords lists the values that callers may give for an enum: all but the zero value.
+// EnumWords lists the values that callers may give for an enum: all except the zero value.
 func EnumWords(enum protoreflect.EnumDescriptor) string {
 	values := enum.Values()
 	texts := make([]string, 0, values.Len())
@@ -171,7 +171,7 @@ func EnumWords(enum protoreflect.EnumDescriptor) string {
 	return strings.Join(texts, ", ")
 }
 
-// withGot adds what was got, unless the field holds a credential or the value says nothing by itself.
+// withGot adds what was got, unless the field holds a credential or the value is meaningless by itself.
 func withGot(text string, violation *protovalidate.Violation, separator string) string {
 	if violation.FieldDescriptor != nil && IsSecret(violation.FieldDescriptor) {
 		return text
@@ -190,7 +190,7 @@ func withGot(text string, violation *protovalidate.Violation, separator string) 
 	return text + separator + "got " + show(violation.FieldValue.Interface())
 }
 
-// IsSecret reports a field that holds a credential: its value must not appear in texts.
+// IsSecret reports a field that holds a credential. Texts must not contain its value.
 func IsSecret(field protoreflect.FieldDescriptor) bool {
 	secret, _ := proto.GetExtension(field.Options(), optionsv1.E_Secret).(bool)
 	return secret
@@ -212,7 +212,7 @@ func show(value any) string {
 	return fmt.Sprint(value)
 }
 
-// quote shows a caller's text on one line, cut where it gets long.
+// quote formats a caller's text on one line and truncates it if it is long.
 func quote(text string) string { return strconv.Quote(clip(text)) }
 
 func clip(text string) string {
@@ -222,5 +222,5 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:maxEcho], "") + "…"
 }
 
-// Quote shows a caller's value in an error text: on one line, escaped, cut where it gets long.
+// Quote formats a caller's value for an error text: on one line, escaped, truncated if it is long.
 func Quote(text string) string { return quote(text) }

@@ -29,11 +29,11 @@ const (
 	textDangling = "the change names a thing that does not exist, or removes one that is in use"
 )
 
-// fullRetry is when a change may be tried again that found no room on a disk.
+// fullRetry is the retry delay of a change that failed because a disk is full.
 const fullRetry = time.Minute
 
-// mapDriver knows the errors of both databases and of a full disk. None of their texts leaves: they name tables and
-// values.
+// mapDriver maps the errors of both databases and of a full disk. It hides their texts, which contain names of tables
+// and values.
 func mapDriver(err error) *Error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return full(err)
@@ -42,8 +42,8 @@ func mapDriver(err error) *Error {
 	if errors.As(err, &lite) {
 		return mapSQLite(lite, err)
 	}
-	// Before what the server said of it: it may refuse a password, or the name of the database, and that is no fault of
-	// the call.
+	// Check this before the SQLSTATE: the server may refuse a password or the name of the database, which is not the
+	// caller's error.
 	if connecting(err) {
 		return unavailable(err, textDown)
 	}
@@ -56,8 +56,8 @@ func mapDriver(err error) *Error {
 	return nil
 }
 
-// SQLState is the code of five characters with which PostgreSQL, or a pooler before it, refused a statement; "" for any
-// other error.
+// SQLState is the SQLSTATE (five characters) with which PostgreSQL, or a pooler in front of it, refused a statement. It
+// is "" for any other error.
 func SQLState(err error) string {
 	var post *pgconn.PgError
 	if errors.As(err, &post) {
@@ -66,14 +66,14 @@ func SQLState(err error) string {
 	return ""
 }
 
-// connecting reports whether there was no connection to PostgreSQL yet.
+// connecting reports whether the connection to PostgreSQL failed to open.
 func connecting(err error) bool {
 	var connect *pgconn.ConnectError
 	return errors.As(err, &connect)
 }
 
-// lostConnection reports whether a connection ended in the middle of a question, as when PostgreSQL or a pooler
-// restarts: their driver passes on what the network said. What talks to other machines has errors of its own.
+// lostConnection reports whether a connection broke during a query, as when PostgreSQL or a pooler restarts. The driver
+// then passes on the network error. Code that talks to other machines has its own errors.
 func lostConnection(err error) bool {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, pgconn.ErrConnClosed) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || chainHas(err, "*pgconn.connLockError") {
@@ -87,14 +87,13 @@ func lostConnection(err error) bool {
 	return network.Op == "read" || network.Op == "write" || errors.As(err, &number)
 }
 
-// IsCorrupt reports an error of a SQLite file that is damaged, or is no database at all.
+// IsCorrupt reports an error of a SQLite file that is damaged or not a database.
 func IsCorrupt(err error) bool {
 	var lite sqlite3.Error
 	return errors.As(err, &lite) && (lite.Code == sqlite3.ErrCorrupt || lite.Code == sqlite3.ErrNotADB)
 }
 
-// IsBusy reports an error of a database that others use just now: a SQLite file that somebody has locked, or a row, or
-// all connections.
+// IsBusy reports an error of a busy database: a locked SQLite file, a locked row, or no free connection.
 func IsBusy(err error) bool {
 	var lite sqlite3.Error
 	if errors.As(err, &lite) {
@@ -103,8 +102,8 @@ func IsBusy(err error) bool {
 	return slices.Contains([]string{"40001", "40P01", "53300", "55P03"}, SQLState(err))
 }
 
-// IsReadOnly reports an error of a database that takes no changes: a standby, a setting, or a file that cannot be
-// written.
+// IsReadOnly reports an error of a database that accepts no writes: a standby, a setting, or a file that is not
+// writable.
 func IsReadOnly(err error) bool {
 	var lite sqlite3.Error
 	return errors.As(err, &lite) && lite.Code == sqlite3.ErrReadonly || SQLState(err) == StateReadOnly
@@ -136,18 +135,18 @@ func mapSQLite(lite sqlite3.Error, err error) *Error {
 	return nil
 }
 
-// The SQLSTATEs that others ask for, see appendix A of the PostgreSQL manual.
+// The SQLSTATEs that other packages check, see appendix A of the PostgreSQL manual.
 const (
 	StateReadOnly      = "25006" // read_only_sql_transaction
 	StateNoPrivilege   = "42501" // insufficient_privilege
 	StateDiskFull      = "53100" // disk_full
 	StateQueryCanceled = "57014" // query_canceled
-	// StateProtocol is protocol_violation, the one code of nearly all that PgBouncer says by itself: that it lost the
-	// database, that the wait for it was too long, or that it knows no such setting.
+	// StateProtocol is protocol_violation. PgBouncer uses it for nearly all its own errors: it lost the database, the
+	// wait for a connection was too long, or it does not know a setting.
 	StateProtocol = "08P01"
 )
 
-// mapPostgres reads the SQLSTATE.
+// mapPostgres maps a SQLSTATE.
 func mapPostgres(state string, err error) *Error {
 	switch state {
 	case "23505": // unique_violation
@@ -165,7 +164,7 @@ func mapPostgres(state string, err error) *Error {
 	case "22021", "22P05": // character_not_in_repertoire, untranslatable_character
 		return newf(codes.InvalidArgument, errorsv1.Reason_REASON_INVALID_ARGUMENT,
 			"a text has a character that cannot be stored").WithCause(err)
-	case "0A000", "55000": // feature_not_supported, object_not_in_prerequisite_state: a standby has no tables that are not logged
+	case "0A000", "55000": // feature_not_supported, object_not_in_prerequisite_state: a standby has no unlogged tables
 		if serverSays(err, "recovery") {
 			return unavailable(err, textReadOnly)
 		}
@@ -179,15 +178,15 @@ func mapPostgres(state string, err error) *Error {
 	switch state[:2] {
 	case "08", "53", "57": // connection exceptions, insufficient resources, operator intervention
 		return unavailable(err, textDown)
-	case "58": // system errors, outside of PostgreSQL itself
+	case "58": // system errors outside PostgreSQL
 		return unavailable(err, textBroken)
 	}
 	return nil
 }
 
-// mapCanceled tells a statement that took too long from one that an administrator ended (pg_cancel_backend). Our own
-// deadlines end the connection instead, and are errors of a context. The text is that of PostgreSQL in English; in
-// another language it is the deadline.
+// mapCanceled distinguishes a statement timeout from a statement that an administrator cancelled (pg_cancel_backend).
+// Our own deadlines end the connection instead, and are context errors. The text is PostgreSQL's English text; in other
+// languages the result is the timeout.
 func mapCanceled(err error) *Error {
 	if serverSays(err, "due to user request") {
 		return unavailable(err, textBusy)
@@ -195,7 +194,7 @@ func mapCanceled(err error) *Error {
 	return DeadlineExceeded(err).(*Error)
 }
 
-// serverSays looks for words in what PostgreSQL said, where one code stands for many things.
+// serverSays searches PostgreSQL's text, for codes with several meanings.
 func serverSays(err error, words string) bool {
 	var post *pgconn.PgError
 	return errors.As(err, &post) && strings.Contains(post.Message, words)

@@ -23,7 +23,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// states are SQLSTATEs, each with the reason and the HTTP status that a caller gets.
+// states are SQLSTATEs with the reason and the HTTP status for the caller.
 var states = map[string]string{
 	"08000": unavailable, "08001": unavailable, "08003": unavailable, "08004": unavailable, "08006": unavailable, "08007": unavailable, "08P01": unavailable,
 	"25006": unavailable, "25P03": unavailable, "25P04": unavailable,
@@ -36,14 +36,14 @@ var states = map[string]string{
 	"0A000": internal, "55000": internal, "22P02": internal, "23502": internal, "25P02": internal, "42501": internal, "42601": internal, "42P01": internal, "54000": internal, "XX000": internal, "XX001": internal, "": internal,
 }
 
-// codes are those of SQLite, with their extended ones.
+// codes are SQLite's codes, including extended ones.
 var sqliteCodes = map[sqlite3.ErrNo]string{
 	sqlite3.ErrBusy: unavailable, sqlite3.ErrLocked: unavailable, sqlite3.ErrReadonly: unavailable, sqlite3.ErrIoErr: unavailable, sqlite3.ErrCantOpen: unavailable,
 	sqlite3.ErrProtocol: unavailable, sqlite3.ErrNomem: unavailable, sqlite3.ErrFull: "STORAGE_FULL 507", sqlite3.ErrInterrupt: "DEADLINE_EXCEEDED 504",
 	sqlite3.ErrError: internal, sqlite3.ErrCorrupt: internal, sqlite3.ErrNotADB: internal, sqlite3.ErrMisuse: internal, sqlite3.ErrSchema: internal, sqlite3.ErrPerm: internal,
 }
 
-// What a pooler and the driver say of a connection that is gone.
+// The errors of a pooler and of the driver for a lost connection.
 var lost = map[string]error{
 	"EOF": io.EOF, "unexpected EOF": io.ErrUnexpectedEOF, "bad connection": driver.ErrBadConn, "returned": sql.ErrConnDone, "closed": pgconn.ErrConnClosed,
 	"reset":               &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)},
@@ -67,8 +67,8 @@ const (
 	internal    = "INTERNAL 500"
 )
 
-// got says what a caller gets, and requires what goes with it: when to come back, the cause for the log, and none of it
-// for the caller.
+// got returns what a caller sees. It requires the retry delay and the cause for the log, and that the caller sees
+// nothing of the cause.
 func got(t *testing.T, err error) string {
 	t.Helper()
 	err = fmt.Errorf("%s: %w", secret, err)
@@ -117,7 +117,7 @@ func TestEveryErrorOfADatabase(t *testing.T) {
 	}
 }
 
-// A server that takes no connection is away, whatever kept it from that; but a caller who went is no longer there.
+// A server that refuses connections is unavailable, whatever the cause. A caller that disconnected is cancelled.
 func TestConnectionsThatWereNotMade(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -126,7 +126,7 @@ func TestConnectionsThatWereNotMade(t *testing.T) {
 	defer func() { _ = listener.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err = pgx.Connect(ctx, "postgres://nobody@"+listener.Addr().String()+"/none?sslmode=disable") // never answers
+	_, err = pgx.Connect(ctx, "postgres://nobody@"+listener.Addr().String()+"/none?sslmode=disable") // the listener never answers
 	if got := got(t, err); !errors.Is(err, context.DeadlineExceeded) || got != unavailable {
 		t.Errorf("%v: %s", err, got)
 	}

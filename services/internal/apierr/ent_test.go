@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// TestEntErrors uses the generated types themselves: Map knows them by their names only.
+// TestEntErrors uses the generated types, since Map recognises them by name only.
 func TestEntErrors(t *testing.T) {
 	for want, err := range map[codes.Code]error{
 		codes.NotFound: &ent.NotFoundError{},

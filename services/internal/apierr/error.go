@@ -18,16 +18,15 @@ const Domain = "palisade"
 
 const reasonPrefix = "REASON_"
 
-// Error is a gRPC status with one of our reasons. Its cause, if any, is for the log only and not part of the
-// status.
+// Error is a gRPC status with one of our reasons. Its optional cause is for the log and not part of the status.
 type Error struct {
 	status *status.Status
 	reason errorsv1.Reason
 	cause  error
 }
 
-// New makes an error from its parts. text is what the caller reads; details follow the ErrorInfo. The
-// constructors in this package say the same shorter.
+// New creates an error from its parts. text is for the caller. details follow the ErrorInfo. The constructors in this
+// package are shorter.
 func New(code codes.Code, reason errorsv1.Reason, text string, details ...protoadapt.MessageV1) *Error {
 	if code == codes.OK {
 		code = codes.Internal // an error is never a success
@@ -36,7 +35,7 @@ func New(code codes.Code, reason errorsv1.Reason, text string, details ...protoa
 	bare := status.New(code, validText(text))
 	st, err := bare.WithDetails(append([]protoadapt.MessageV1{info}, details...)...)
 	if err != nil {
-		// A detail that does not marshal is not worth losing the error for; the ErrorInfo always does.
+		// Keep the error even if a detail does not marshal. The ErrorInfo always does.
 		if st, err = bare.WithDetails(info); err != nil {
 			st = bare
 		}
@@ -44,12 +43,12 @@ func New(code codes.Code, reason errorsv1.Reason, text string, details ...protoa
 	return &Error{status: st, reason: reason}
 }
 
-// WithCause returns a copy of e that carries cause for the log.
+// WithCause returns a copy of e with a cause for the log.
 func (e *Error) WithCause(cause error) *Error {
 	return &Error{status: e.status, reason: e.reason, cause: cause}
 }
 
-// Error is the text for the log, cause included. It must not be sent to callers; GRPCStatus is what they get.
+// Error is the text for the log, including the cause. It must not be sent to callers; they get GRPCStatus.
 func (e *Error) Error() string {
 	text := ReasonName(e.reason) + ": " + e.status.Message()
 	if e.cause != nil {
@@ -58,7 +57,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// GRPCStatus is the status that callers get. The gRPC server and status.FromError look for this method.
+// GRPCStatus is the status for callers. The gRPC server and status.FromError look for this method.
 func (e *Error) GRPCStatus() *status.Status { return e.status }
 
 // Reason is the machine-readable reason.
@@ -67,12 +66,12 @@ func (e *Error) Reason() errorsv1.Reason { return e.reason }
 // Unwrap returns the cause, which may be nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// ReasonName is the reason as callers read it: without the prefix of the enum.
+// ReasonName is the reason in the form of the API: without the prefix of the enum.
 func ReasonName(reason errorsv1.Reason) string {
 	return strings.TrimPrefix(reason.String(), reasonPrefix)
 }
 
-// ReasonOf returns the reason that the status of err carries, REASON_UNSPECIFIED when it carries none.
+// ReasonOf returns the reason in the status of err, or REASON_UNSPECIFIED.
 func ReasonOf(err error) errorsv1.Reason {
 	var own *Error
 	if errors.As(err, &own) {
@@ -94,7 +93,7 @@ func statusReason(st *status.Status) errorsv1.Reason {
 	return errorsv1.Reason_REASON_UNSPECIFIED
 }
 
-// Cause returns what the server should log about err beyond its status: nil when there is nothing.
+// Cause returns what the server should log about err beyond its status, or nil.
 func Cause(err error) error {
 	var own *Error
 	if errors.As(err, &own) {
@@ -103,19 +102,19 @@ func Cause(err error) error {
 	return nil
 }
 
-// Is reports whether err carries the reason.
+// Is reports whether err has the reason.
 func Is(err error, reason errorsv1.Reason) bool {
 	return err != nil && ReasonOf(err) == reason
 }
 
-// validText makes text fit for a protobuf string: callers' bytes may be in it.
+// validText makes text valid for a protobuf string, since it may contain bytes from callers.
 func validText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func newf(code codes.Code, reason errorsv1.Reason, format string, args ...any) *Error {
 	return New(code, reason, fmt.Sprintf(format, args...))
 }
 
-// Plain turns an error that was made for callers of the API into the sentence in it, for people at a terminal.
+// Plain reduces an API error to its text, for the command line.
 func Plain(err error) error {
 	var own *Error
 	if errors.As(err, &own) && status.Code(own) != codes.Internal {

@@ -18,8 +18,8 @@ import (
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 )
 
-// httpBody is the one form of every HTTP error; the order of its keys is part of the form. error and message
-// are the same text, because some clients read one and some the other (contract, section on errors).
+// httpBody is the body of every HTTP error. The order of its keys is part of the format. error and message have the
+// same text, because some clients read one and some the other (contract, section on errors).
 type httpBody struct {
 	Error     string            `json:"error"`
 	Message   string            `json:"message"`
@@ -27,11 +27,11 @@ type httpBody struct {
 	Status    string            `json:"status"`
 	Details   []json.RawMessage `json:"details"`
 	RequestID string            `json:"requestId"`
-	// StateVersion is there where a change was stale.
+	// StateVersion is set for a stale change.
 	StateVersion string `json:"state_version,omitempty"`
 }
 
-// HTTPStatus is the HTTP status of err: grpc-gateway's mapping of its code, except where the reason knows better.
+// HTTPStatus is the HTTP status of err: grpc-gateway's mapping of its code, unless the reason has its own.
 func HTTPStatus(err error) int {
 	st, reason := convert(err)
 	return httpStatus(st, reason)
@@ -53,26 +53,26 @@ func httpStatus(st *status.Status, reason errorsv1.Reason) int {
 	return runtime.HTTPStatusFromCode(st.Code())
 }
 
-// WriteHTTP writes err as the answer to an HTTP request: status, headers (WWW-Authenticate on 401, Retry-After
-// on 429, 503 and 507) and the body. requestID may be empty.
+// WriteHTTP writes err as an HTTP response: status, headers (WWW-Authenticate on 401, Retry-After on 429, 503 and 507)
+// and body. requestID may be empty.
 func WriteHTTP(w http.ResponseWriter, err error, requestID string) {
 	st, reason := convert(err)
 	WriteHTTPAs(w, httpStatus(st, reason), err, requestID)
 }
 
-// WriteHTTPAs is WriteHTTP with an HTTP status that no gRPC code has, such as 415.
+// WriteHTTPAs is WriteHTTP with an HTTP status that no gRPC code maps to, such as 415.
 func WriteHTTPAs(w http.ResponseWriter, httpStatus int, err error, requestID string) {
 	write(w, httpStatus, err, HTTPBody(err, requestID))
 }
 
-// WriteScanner writes err with the body that scanners read (scan protocol, section 8): the single key error. What is
-// wrong with a credential has one text.
+// WriteScanner writes err with the body of the scan protocol (section 8): the single key error. All credential errors
+// have the same text.
 func WriteScanner(w http.ResponseWriter, err error) {
 	st, reason := convert(err)
 	WriteScannerAs(w, httpStatus(st, reason), err)
 }
 
-// WriteScannerAs is WriteScanner with an HTTP status that no gRPC code has.
+// WriteScannerAs is WriteScanner with an HTTP status that no gRPC code maps to.
 func WriteScannerAs(w http.ResponseWriter, httpStatus int, err error) {
 	st, _ := convert(err)
 	text := st.Message()
@@ -98,10 +98,10 @@ func write(w http.ResponseWriter, httpStatus int, err error, body []byte) {
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(httpStatus)
-	_, _ = w.Write(body) // a caller that went away needs no answer
+	_, _ = w.Write(body) // a caller that disconnected needs no response
 }
 
-// HTTPBody is the body of the HTTP answer for err, one line without a line break.
+// HTTPBody is the body of the HTTP response for err, on one line without a line break.
 func HTTPBody(err error, requestID string) []byte {
 	st, reason := convert(err)
 	return encode(httpBody{
@@ -116,7 +116,7 @@ func HTTPBody(err error, requestID string) []byte {
 	})
 }
 
-// currentVersion is the version that the status of a stale change carries.
+// currentVersion is the version in the status of a stale change.
 func currentVersion(st *status.Status) string {
 	for _, detail := range st.Details() {
 		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == Domain {
@@ -126,7 +126,7 @@ func currentVersion(st *status.Status) string {
 	return ""
 }
 
-// encode writes JSON in one line without a line break.
+// encode returns JSON on one line without a line break.
 func encode(body any) []byte {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -157,8 +157,8 @@ func retryAfter(st *status.Status) (int64, bool) {
 	return 0, false
 }
 
-// detailsJSON is the protobuf JSON of the details without our ErrorInfo: its reason is the body's code, and its
-// domain is always ours. An ErrorInfo with metadata stays.
+// detailsJSON is the protobuf JSON of the details. It omits our ErrorInfo, since the body has its reason as code, and
+// its domain is constant. An ErrorInfo with metadata stays.
 func detailsJSON(st *status.Status) []json.RawMessage {
 	list := make([]json.RawMessage, 0, len(st.Proto().GetDetails()))
 	for _, detail := range st.Proto().GetDetails() {
@@ -167,7 +167,7 @@ func detailsJSON(st *status.Status) []json.RawMessage {
 		}
 		encoded, err := protojson.Marshal(detail)
 		if err != nil {
-			continue // a detail of a type that this binary does not know cannot be shown
+			continue // this binary does not know the type of the detail
 		}
 		var compact bytes.Buffer
 		if json.Compact(&compact, encoded) == nil {

@@ -15,8 +15,8 @@ import (
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 )
 
-// Map turns any error into an *Error: the one place where it is decided what a caller may read. nil stays nil.
-// What Map does not know becomes Internal with err as its cause.
+// Map turns any error into an *Error. Only Map decides what a caller may read. nil stays nil. An unknown error becomes
+// Internal with err as its cause.
 func Map(err error) error {
 	if err == nil {
 		return nil
@@ -43,7 +43,7 @@ func Map(err error) error {
 
 func mapContext(err error) *Error {
 	switch {
-	case errors.Is(err, context.DeadlineExceeded) && !connecting(err): // a server that does not even take a connection is away
+	case errors.Is(err, context.DeadlineExceeded) && !connecting(err): // a server that refuses connections is unavailable
 		return DeadlineExceeded(err).(*Error)
 	case errors.Is(err, context.Canceled):
 		return Cancelled(err).(*Error)
@@ -60,8 +60,8 @@ func mapHTTP(err error) *Error {
 	return nil
 }
 
-// mapStatus keeps the text of a status only where gRPC itself wrote it for callers; Unknown, Internal and
-// DataLoss are what status.Convert makes of raw errors, so their text may be anything.
+// mapStatus keeps the text of a status only when gRPC itself wrote it for callers. status.Convert turns raw errors into
+// Unknown, Internal and DataLoss, so these may contain any text.
 func mapStatus(err error) *Error {
 	st, ok := status.FromError(err)
 	if !ok {
@@ -83,7 +83,7 @@ func mapStatus(err error) *Error {
 	return New(st.Code(), defaultReason(st), st.Message()).WithCause(wrapping(err))
 }
 
-// wrapping returns err when it says more than its status does, so that the log shows it.
+// wrapping returns err when it contains more than its status, so that the log shows it.
 func wrapping(err error) error {
 	if _, bare := err.(interface{ GRPCStatus() *status.Status }); bare { //nolint:errorlint // asks about err itself
 		return nil
@@ -91,7 +91,7 @@ func wrapping(err error) error {
 	return err
 }
 
-// defaultReason is the reason of a status that gRPC itself made.
+// defaultReason is the reason of a status that gRPC itself created.
 func defaultReason(st *status.Status) errorsv1.Reason {
 	switch st.Code() {
 	case codes.InvalidArgument, codes.OutOfRange:
@@ -119,8 +119,8 @@ func defaultReason(st *status.Status) errorsv1.Reason {
 	return errorsv1.Reason_REASON_INTERNAL
 }
 
-// mapEnt knows the errors of generated ent code by their names: importing that package here would make the
-// slowest build of the repository a dependency of everything that returns an error.
+// mapEnt recognises the errors of generated ent code by their type names. Importing ent here would make the slowest
+// build of the repository a dependency of every package that returns an error.
 func mapEnt(err error) *Error {
 	switch {
 	case errors.Is(err, sql.ErrNoRows), chainHas(err, "*ent.NotFoundError", "*sqlgraph.NotFoundError"):

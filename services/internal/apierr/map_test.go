@@ -23,10 +23,11 @@ import (
 	"google.golang.org/grpc/status"
 	"pgregory.net/rapid"
 
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// secret stands in every raw error below and must never be in a status.
+// secret is part of every raw error below and must never be in a status.
 const secret = "hunter2"
 
 var mappings = map[string]struct {
@@ -38,7 +39,8 @@ var mappings = map[string]struct {
 }{
 	"own error":               {apierr.NotFound("no project %q", "a"), codes.NotFound, "NOT_FOUND", 404, `no project "a"`},
 	"own error, wrapped":      {fmt.Errorf(secret+": %w", apierr.Conflict("stale")), codes.Aborted, "CONFLICT", 409, "stale"},
-	"own error, joined":       {errors.Join(errors.New(secret), apierr.Gone("moved")), codes.FailedPrecondition, "DEPLOYMENT_MIGRATED", 410, "moved"},
+	"own error, joined":       {errors.Join(errors.New(secret), apierr.NotFound("no")), codes.NotFound, "NOT_FOUND", 404, "no"},
+	"migrated":                {apierr.New(codes.FailedPrecondition, errorsv1.Reason_REASON_DEPLOYMENT_MIGRATED, "moved"), codes.FailedPrecondition, "DEPLOYMENT_MIGRATED", 410, "moved"},
 	"stale":                   {fmt.Errorf(secret+": %w", apierr.Stale("v2", "not v1")), codes.Aborted, "CONFLICT", 409, "not v1"},
 	"precondition required":   {apierr.PreconditionRequired("If-Match?"), codes.FailedPrecondition, "PRECONDITION_REQUIRED", 428, "If-Match?"},
 	"deadline":                {fmt.Errorf(secret+": %w", context.DeadlineExceeded), codes.DeadlineExceeded, "DEADLINE_EXCEEDED", 504, "the request took longer than allowed"},
@@ -83,7 +85,7 @@ func TestMap(t *testing.T) {
 			if got := apierr.ReasonName(apierr.ReasonOf(mapped)); got != test.reason {
 				t.Errorf("reason %s", got)
 			}
-			// The reason must be in the status, since that is all that crosses a socket.
+			// The reason must be in the status, which is all that crosses a socket.
 			if got := apierr.ReasonName(apierr.ReasonOf(st.Err())); got != test.reason {
 				t.Errorf("reason %s in the status", got)
 			}
@@ -106,7 +108,7 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// TestStaleSaysTheVersion: also where the error came over a socket, and the body of every other error has no such key.
+// TestStaleSaysTheVersion: the version survives a socket, and the body of every other error has no such key.
 func TestStaleSaysTheVersion(t *testing.T) {
 	sent, _ := status.FromError(apierr.Stale("sha256:ab", "changed"))
 	if body := string(apierr.HTTPBody(sent.Err(), "r-1")); !strings.HasSuffix(body, `"requestId":"r-1","state_version":"sha256:ab"}`) {
@@ -117,7 +119,7 @@ func TestStaleSaysTheVersion(t *testing.T) {
 	}
 }
 
-// TestMapNeverLeaks: no text of a raw error gets out, whatever wraps it.
+// TestMapNeverLeaks: no text of a raw error leaks, whatever wraps it.
 func TestMapNeverLeaks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		err := errors.New(secret)
@@ -139,7 +141,7 @@ func TestMapNeverLeaks(t *testing.T) {
 	})
 }
 
-// TestOverSocket: an error that came as a plain status, as from a client connection, keeps its reason and details.
+// TestOverSocket: an error that arrives as a plain status, as from a client connection, keeps its reason and details.
 func TestOverSocket(t *testing.T) {
 	sent := apierr.RateLimited(3 * time.Second)
 	st, _ := status.FromError(sent)
@@ -156,14 +158,5 @@ func TestTextsThatAreNotUTF8(t *testing.T) {
 	st, _ := status.FromError(err)
 	if st.Code() != codes.InvalidArgument || len(st.Details()) != 2 {
 		t.Errorf("%v", st)
-	}
-}
-
-func TestPageSizeOutOfRange(t *testing.T) {
-	want := `{"error":"limit must be between 1 and 10, got 0","message":"limit must be between 1 and 10, got 0","code":"PAGE_SIZE_OUT_OF_RANGE",` +
-		`"status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"limit",` +
-		`"description":"limit must be between 1 and 10, got 0"}]}],"requestId":""}`
-	if got := string(apierr.HTTPBody(apierr.PageSizeOutOfRange("limit", 0, 1, 10), "")); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

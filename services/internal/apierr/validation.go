@@ -14,12 +14,12 @@ import (
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 )
 
-// maxViolations bounds how many violations one error lists: a list of 1,000 bad words needs no 1,000 texts.
+// maxViolations is how many violations one error lists: a list of 1,000 invalid words does not need 1,000 texts.
 const maxViolations = 10
 
-// Validation turns the violations of one request into an error whose text names each field by its JSON name,
-// what was got and what is allowed. root is the descriptor of the request; with nil, the messages above the
-// field that is wrong go by their proto names.
+// Validation turns the violations of one request into an error. Its text names each field by its JSON name, what was
+// got and what is allowed. root is the descriptor of the request. Without it, the messages above the field have their
+// proto names.
 func Validation(invalid *protovalidate.ValidationError, root protoreflect.MessageDescriptor) error {
 	reason := errorsv1.Reason_REASON_INVALID_ARGUMENT
 	texts := make([]string, 0, 1)
@@ -43,7 +43,7 @@ func Validation(invalid *protovalidate.ValidationError, root protoreflect.Messag
 	return New(codes.InvalidArgument, reason, strings.Join(texts, "; "), bad).WithCause(invalid)
 }
 
-// isPageSize knows the fields that the contract's section on paging bounds.
+// isPageSize reports the fields that the contract's section on paging limits.
 func isPageSize(violation *protovalidate.Violation) bool {
 	if violation.FieldDescriptor == nil || violation.RuleDescriptor == nil {
 		return false
@@ -53,8 +53,8 @@ func isPageSize(violation *protovalidate.Violation) bool {
 	return (name == "page_size" || name == "limit") && slices.Contains([]string{"gte", "gt", "lte", "lt"}, rule)
 }
 
-// jsonPath is the place of the violation as clients spell it: target.project, severities[2]; "" for a rule about
-// the request as a whole.
+// jsonPath is the path of the violation in the form of clients: target.project, severities[2]; "" for a rule about the
+// whole request.
 func jsonPath(violation *protovalidate.Violation, root protoreflect.MessageDescriptor) string {
 	var b strings.Builder
 	message := root
@@ -100,8 +100,8 @@ func writeSubscript(b *strings.Builder, element *validate.FieldPathElement) {
 	}
 }
 
-// rulesOf finds the rules that the violation broke: those of the field, of the items of the list, or of the
-// keys or values of the map, as the rule's path says. Invalid when they are not to be found.
+// rulesOf finds the violated rules: the rules of the field, of the items of the list, or of the keys or values of the
+// map, by the rule's path. The result is invalid when there are none.
 func rulesOf(violation *protovalidate.Violation) protoreflect.Message {
 	if violation.FieldDescriptor == nil {
 		return nil

@@ -63,7 +63,7 @@ func TestValidationTexts(t *testing.T) {
 			if !errors.As(err, &own) || own.GRPCStatus().Message() != test.want {
 				t.Errorf("got  %s\nwant %s", own.GRPCStatus().Message(), test.want)
 			}
-			// Without the descriptor of the request, only messages above the field go by other names.
+			// Without the descriptor of the request, only messages above the field have other names.
 			if !strings.Contains(test.want, ".") && apierr.HTTPStatus(apierr.Map(invalid)) == 400 {
 				if !errors.As(apierr.Map(invalid), &own) || own.GRPCStatus().Message() != test.want {
 					t.Errorf("Map: got %s", own.GRPCStatus().Message())

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// OwnHost is an address of this machine at which nobody else listens, for ports that are free for a moment: those of a
-// process that is started or comes back. Tests listen at 127.0.0.1, where the system may give such a port to one that
-// runs beside. Where only 127.0.0.1 leads here (not on Linux), it is that.
+// OwnHost returns a loopback address that no other program listens on, for ports that are free for a moment: ports
+// of processes that start or restart. At 127.0.0.1 the system may give such a port to a parallel test. Outside
+// Linux only 127.0.0.1 works, so it is used there.
 var OwnHost = sync.OnceValue(func() string {
 	pid := os.Getpid()
 	host := net.IPv4(127, byte(1+pid>>16&0x7f), byte(pid>>8), byte(pid)).String()
@@ -21,7 +21,7 @@ var OwnHost = sync.OnceValue(func() string {
 	return host
 })
 
-// FreeAddress is an address at OwnHost, with a port that was free a moment ago.
+// FreeAddress returns an address at OwnHost with a port that was just free.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(OwnHost(), "0"))

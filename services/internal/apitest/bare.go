@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/server"
 )
 
-// EmptyConfig is a configuration with free ports and an empty store, and the defaults for all else.
+// EmptyConfig returns the default configuration with free ports and an empty store.
 func EmptyConfig(t testing.TB) config.Config {
 	t.Helper()
 	c := config.Default()
@@ -27,20 +27,20 @@ func EmptyConfig(t testing.TB) config.Config {
 	return c
 }
 
-// Output collects what a server writes to stderr.
+// Output collects a server's stderr.
 type Output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-// Write keeps what is written.
+// Write implements io.Writer.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.Write(p)
 }
 
-// String is all that was written.
+// String returns the output so far.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -49,11 +49,11 @@ func (o *Output) String() string {
 
 var tokenForm = regexp.MustCompile(`sgp_[A-Za-z0-9]+`)
 
-// Token is the first API token that was printed, empty when none was.
+// Token returns the first API token in the output, or "".
 func (o *Output) Token() string { return tokenForm.FindString(o.String()) }
 
-// StartConfigured starts a server as an operator does; the end of the test stops it. Without domains it has those of
-// Main.
+// StartConfigured starts a server as an operator does, and stops it when the test ends. Without domains it uses the
+// domains of Main.
 func StartConfigured(t testing.TB, cfg config.Config, of ...server.Domain) (*server.Server, *Output) {
 	t.Helper()
 	if of == nil {
@@ -73,7 +73,7 @@ func StartConfigured(t testing.TB, cfg config.Config, of ...server.Domain) (*ser
 	return s, out
 }
 
-// Get returns status and body of a GET, with a credential unless token is "".
+// Get returns the status and body of a GET, with a credential unless token is "".
 func Get(t testing.TB, client *http.Client, url, token string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -95,7 +95,7 @@ func Get(t testing.TB, client *http.Client, url, token string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// OnDatabase runs statements on a connection of their own.
+// OnDatabase runs statements on a separate connection.
 func OnDatabase(t testing.TB, database string, statements ...string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), database)

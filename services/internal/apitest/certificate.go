@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/config"
 )
 
-// TLSConfig is EmptyConfig with the paths of a certificate; see WriteCertificate.
+// TLSConfig is EmptyConfig with a certificate; see WriteCertificate.
 func TLSConfig(t testing.TB) config.Config {
 	t.Helper()
 	cfg := EmptyConfig(t)
@@ -25,8 +25,8 @@ func TLSConfig(t testing.TB) config.Config {
 	return cfg
 }
 
-// WriteCertificate writes a new self-signed pair for 127.0.0.1, where the configuration says, and returns what trusts
-// it.
+// WriteCertificate writes a new self-signed certificate and key for 127.0.0.1 to the configured paths, and returns
+// a pool that trusts it.
 func WriteCertificate(t testing.TB, cfg config.Config, serial int64, until time.Time) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// patience is for a busy machine: no test needs a tenth of it when all is well.
-const patience = 5 * time.Minute
+// timeout is generous for a busy machine. Tests normally need less than a tenth of it.
+const timeout = 5 * time.Minute
 
-// Eventually asks until the answer is yes: what happens in the background has its own time.
+// Eventually polls until yes returns true, for work in the background.
 func Eventually(t testing.TB, what string, yes func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for late := time.After(patience); !yes(); {
+	for late := time.After(timeout); !yes(); {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("not within %s: %s", patience, what)
+			t.Fatalf("not within %s: %s", timeout, what)
 		}
 	}
 }

@@ -19,26 +19,26 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Executed is a statement with the plan that PostgreSQL executed, a generic one too, and what it counted.
+// Executed is a statement with the plan that PostgreSQL executed, which may be generic, and its counters.
 type Executed struct {
 	Statement
-	// Looked is how many rows the plan has looked at, and Concerned how many the statement is about: that it gave, that it
-	// changed or that it was told in its parameters.
+	// Looked is the number of rows that the plan read. Concerned is the number of rows that the statement is about:
+	// returned, changed, or named in its parameters.
 	Looked, Concerned int64
-	// Blocks are the pages that were read to find rows.
+	// Blocks is the number of pages that were read to find rows.
 	Blocks int64
 	Plan   string
 }
 
-// Executions records the plans of all statements of a server on PostgreSQL, whoever sends them.
+// Executions records the plans of all statements of a server on PostgreSQL, from any source.
 type Executions struct {
 	mu     sync.Mutex
-	sent   map[*pgconn.PgConn]map[string]Statement // by text
+	sent   map[*pgconn.PgConn]map[string]Statement // by SQL text
 	seen   []Executed
 	broken error
 }
 
-// Take returns what was executed since the last Take.
+// Take returns the executions since the last Take.
 func (e *Executions) Take(t testing.TB) []Executed {
 	t.Helper()
 	e.mu.Lock()
@@ -51,8 +51,8 @@ func (e *Executions) Take(t testing.TB) []Executed {
 	return seen
 }
 
-// StartExplained is Start on PostgreSQL with a record of the plans that are executed. The role of the tests must be a
-// superuser, who may have the server say them (auto_explain).
+// StartExplained is Start on PostgreSQL with a record of executed plans. The tests' role must be a superuser,
+// because only a superuser may enable auto_explain.
 func StartExplained(t testing.TB, adjust func(*config.Config)) (*Server, *Executions) {
 	t.Helper()
 	seen := &Executions{sent: map[*pgconn.PgConn]map[string]Statement{}}
@@ -76,7 +76,7 @@ func StartExplained(t testing.TB, adjust func(*config.Config)) (*Server, *Execut
 	}), seen
 }
 
-// TraceQueryStart remembers what a connection was asked.
+// TraceQueryStart records the statement of a connection.
 func (e *Executions) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	method, _ := grpc.Method(ctx)
 	e.mu.Lock()
@@ -88,7 +88,7 @@ func (e *Executions) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data p
 	return ctx
 }
 
-// TraceQueryEnd does nothing: the plan may come with what the connection is asked next.
+// TraceQueryEnd does nothing, because the plan may arrive with the connection's next statement.
 func (e *Executions) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 func (e *Executions) notice(conn *pgconn.PgConn, notice *pgconn.Notice) {
@@ -120,7 +120,7 @@ func (e *Executions) notice(conn *pgconn.PgConn, notice *pgconn.Notice) {
 	e.seen = append(e.seen, done)
 }
 
-// values are how many a parameter has.
+// values returns the number of values in a parameter.
 func values(arg any) int64 {
 	switch list := reflect.ValueOf(arg); list.Kind() {
 	case reflect.Slice:
@@ -135,7 +135,7 @@ func values(arg any) int64 {
 	return 1
 }
 
-// planNode is a node of a plan as PostgreSQL writes it.
+// planNode is a node of a plan in PostgreSQL's JSON format.
 type planNode struct {
 	Type          string     `json:"Node Type"`
 	Rows          float64    `json:"Actual Rows"`
@@ -148,7 +148,7 @@ type planNode struct {
 	Plans         []planNode `json:"Plans"`
 }
 
-// changed is how many rows a statement gave or changed.
+// changed returns how many rows a statement returned or changed.
 func (n planNode) changed() int64 {
 	if n.Type == "ModifyTable" && len(n.Plans) > 0 {
 		return int64(n.Plans[0].Rows)
@@ -156,12 +156,11 @@ func (n planNode) changed() int64 {
 	return int64(n.Rows)
 }
 
-// pageCosts is as how many rows a page counts that is read in the order of the table: to look up a row by its key costs
-// about as much, so that a whole table is rightly read for a tenth of its rows.
+// pageCosts is the number of rows that a sequentially read page counts as. Looking up a row by key costs about as
+// much as that, so a sequential scan is right for a tenth of a table's rows.
 const pageCosts = 10
 
-// count adds the rows that nodes have looked at: those of what is scanned, and those that joins have compared for
-// nothing.
+// count adds the rows that scans have read and that joins have compared in vain.
 func (n planNode) count(into *Executed) {
 	loops := max(n.Loops, 0)
 	into.Looked += int64(n.FilteredJoins * loops)

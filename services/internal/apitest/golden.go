@@ -12,10 +12,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files; the contract must say so")
 
-// times matches times in exactly the form of the contract; anything else stays and fails the comparison.
+// times matches times in exactly the contract's format. Other formats stay and fail the comparison.
 var times = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"`)
 
-// Golden compares a body with the exact bytes of testdata/<name>.golden. Times of the present are replaced first.
+// Golden compares a body with the exact bytes of testdata/<name>.golden. Current times are replaced first.
 func Golden(t testing.TB, name, body string) {
 	t.Helper()
 	got := times.ReplaceAllString(body, `"2026-05-04T10:20:30.123456Z"`)
@@ -38,7 +38,7 @@ func Golden(t testing.TB, name, body string) {
 	}
 }
 
-// Same requires that a gRPC response is what HTTP answered.
+// Same requires that a gRPC response equals the HTTP body.
 func Same(t testing.TB, response proto.Message, body string) {
 	t.Helper()
 	appender, ok := response.(interface{ AppendJSON([]byte) []byte })

@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Queries is a driver of ent that keeps what is asked of the database through it, in transactions, too.
+// Queries is an ent driver that records its queries, also inside transactions.
 type Queries struct {
 	beginner
 	which func(query string) bool
@@ -23,13 +23,13 @@ type Queries struct {
 	seen  []Statement
 }
 
-// beginner is what the driver of a Reader can do.
+// beginner is a Reader's driver.
 type beginner interface {
 	dialect.Driver
 	BeginTx(ctx context.Context, options *sql.TxOptions) (dialect.Tx, error)
 }
 
-// OpenRecorded opens the database of a server once more, with a record of those queries of its Reader that are chosen.
+// OpenRecorded opens the database of a server a second time, and records the chosen queries of its Reader.
 func OpenRecorded(t testing.TB, s *Server, which func(query string) bool) (*store.Store, *Queries) {
 	t.Helper()
 	st, err := store.Open(t.Context(), store.Options{DataDir: s.Config.Data, Database: s.Config.Database, MaxOpen: 2})
@@ -52,13 +52,13 @@ func (q *Queries) Take() []Statement {
 	return seen
 }
 
-// Query keeps the query and passes it on.
+// Query records the query and runs it.
 func (q *Queries) Query(ctx context.Context, query string, args, into any) error {
 	q.keep(query, args)
 	return q.beginner.Query(ctx, query, args, into)
 }
 
-// BeginTx begins a transaction whose queries are kept.
+// BeginTx begins a transaction and records its queries.
 func (q *Queries) BeginTx(ctx context.Context, options *sql.TxOptions) (dialect.Tx, error) {
 	tx, err := q.beginner.BeginTx(ctx, options)
 	if err != nil {
@@ -80,7 +80,7 @@ type recordedTx struct {
 	queries *Queries
 }
 
-// Query keeps the query and passes it on.
+// Query records the query and runs it.
 func (t recordedTx) Query(ctx context.Context, query string, args, into any) error {
 	t.queries.keep(query, args)
 	return t.Tx.Query(ctx, query, args, into)
@@ -91,8 +91,7 @@ type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Explain gives the plan of a statement in the words of the database. Options, such as "ANALYZE, TIMING OFF", are
-// PostgreSQL's.
+// Explain returns the plan of a statement as text. options, such as "ANALYZE, TIMING OFF", apply to PostgreSQL.
 func Explain(t testing.TB, st *store.Store, in Querier, statement Statement, options ...string) string {
 	t.Helper()
 	explain := "EXPLAIN QUERY PLAN "
@@ -120,7 +119,7 @@ func Explain(t testing.TB, st *store.Store, in Querier, statement Statement, opt
 		if err := rows.Scan(values...); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintln(&plan, *values[len(values)-1].(*any)) // the last column is the line of the plan in both
+		fmt.Fprintln(&plan, *values[len(values)-1].(*any)) // the last column has the plan's line on both databases
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)

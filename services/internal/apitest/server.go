@@ -1,5 +1,5 @@
-// Package apitest runs the real server for tests: over gRPC and HTTP, on SQLite and PostgreSQL, with the migrations
-// that are shipped.
+// Package apitest runs the real server for tests: over gRPC and HTTP, on SQLite and PostgreSQL, with the shipped
+// migrations.
 package apitest
 
 import (
@@ -34,47 +34,48 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// domains are those of the servers of this test package; see Main.
+// domains are the domains of this test program's servers; see Main.
 var domains []server.Domain
 
-// Main runs the tests of a package: each server that they start has these domains, and no other is linked.
+// Main runs the tests of a package. Servers that they start have these domains, and only these are linked.
 func Main(m *testing.M, of ...server.Domain) {
 	domains = of
 	os.Exit(m.Run())
 }
 
-// bootstrapToken is the admin's token of the first deployment.
+// bootstrapToken is the administrator's token of the first deployment.
 const bootstrapToken = "sgp_test4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa5TeUo1WiQx"
 
 // Server is a running server with its first deployment, "acme".
 type Server struct {
 	Tenant
-	// URL is where the HTTP API answers, without a slash at the end.
+	// URL is the base URL of the HTTP API, without a trailing slash.
 	URL string
 	// Conn is a connection to the gRPC API.
 	Conn *grpc.ClientConn
-	// Store is a second handle on the server's database, for what no RPC can set up.
+	// Store is a second handle on the server's database, for data that no RPC can create.
 	Store *store.Store
-	// Config is what the server was started with.
+	// Config is the configuration of the server.
 	Config config.Config
-	// Addresses are the ports the server got.
+	// Addresses are the server's addresses.
 	Addresses server.Addresses
 }
 
-// Tenant is a deployment and a token of its administrator.
+// Tenant is a deployment with a token of its administrator.
 type Tenant struct {
 	Slug         string
 	DeploymentID int64
 	Token        string
 }
 
-// Each runs a test on both databases, each with a server of its own.
+// Each runs a test on both databases, each with its own server.
 func Each(t *testing.T, test func(t *testing.T, s *Server)) {
 	t.Helper()
 	EachDatabase(t, func(t *testing.T, on func(*config.Config)) { test(t, Start(t, on)) })
 }
 
-// EachDatabase runs a test on both databases, for servers of its own configuration; on makes one use the database.
+// EachDatabase runs a test on both databases, for servers with their own configuration. on makes a configuration
+// use the database.
 func EachDatabase(t *testing.T, test func(t *testing.T, on func(*config.Config))) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
@@ -86,7 +87,7 @@ func EachDatabase(t *testing.T, test func(t *testing.T, on func(*config.Config))
 	})
 }
 
-// Start runs a server until the test ends; adjust may change its configuration. Without a change it is on SQLite.
+// Start runs a server until the test ends. adjust may change its configuration. The default database is SQLite.
 func Start(t testing.TB, adjust func(*config.Config)) *Server {
 	t.Helper()
 	return startIn(t.Context(), t, adjust)
@@ -102,7 +103,8 @@ func startIn(ctx context.Context, t testing.TB, adjust func(*config.Config)) *Se
 	cfg.Data, cfg.Deployment, cfg.DeploymentName = t.TempDir(), "acme", "Acme Corp"
 	cfg.BootstrapToken, cfg.PublicURL = bootstrapToken, "https://palisade.acme.test"
 	cfg.LogLevel, cfg.RateLimit, cfg.DiskReserve = "error", 0, 0
-	cfg.ShutdownGrace, cfg.RequestTimeout = time.Minute, 10*time.Minute // for busy machines; nothing needs a tenth of these
+	// generous for busy machines; tests normally need less than a tenth
+	cfg.ShutdownGrace, cfg.RequestTimeout = time.Minute, 10*time.Minute
 	if adjust != nil {
 		adjust(&cfg)
 	}
@@ -134,7 +136,8 @@ func startIn(ctx context.Context, t testing.TB, adjust func(*config.Config)) *Se
 	return s
 }
 
-// beginTrails gives deployments that are made through Store an audit trail, as the server does with its own.
+// beginTrails creates the audit trail of deployments that are created through Store, as the server does for its
+// own.
 func (s *Server) beginTrails(t testing.TB) {
 	t.Helper()
 	keyring, err := secret.Open(s.Config.KeyPath(), false)
@@ -171,7 +174,7 @@ func (s *Server) AddTenant(t testing.TB, slug string) Tenant {
 	return out
 }
 
-// AddToken creates a token; what spec leaves empty is that of an administrator with all scopes.
+// AddToken creates a token. Empty fields of spec default to an administrator with all scopes.
 func (s *Server) AddToken(t testing.TB, of Tenant, spec access.TokenSpec) string {
 	t.Helper()
 	spec.DeploymentID = of.DeploymentID
@@ -191,7 +194,8 @@ func (s *Server) AddToken(t testing.TB, of Tenant, spec access.TokenSpec) string
 	return value
 }
 
-// AddUser creates a user with a role in a deployment and returns his JSON Web Token; an empty role makes no membership.
+// AddUser creates a user with a role in a deployment and returns their JSON Web Token. An empty role creates no
+// membership.
 func (s *Server) AddUser(t testing.TB, of Tenant, email string, role access.Role) string {
 	t.Helper()
 	err := s.Store.Write(tenant.System(t.Context()), func(ctx context.Context, tx *ent.Tx) error {
@@ -208,7 +212,7 @@ func (s *Server) AddUser(t testing.TB, of Tenant, email string, role access.Role
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not by the command, which leaves an entry in the audit trail.
+	// Not with the command, which would write an audit entry.
 	url := s.Store.Reader.Setting.Query().Where(setting.Name("issuer_url")).OnlyX(s.System(t)).Value
 	value, err := access.NewIssuer(s.Store, keyring, string(url)).Mint(t.Context(), email, time.Hour)
 	if err != nil {
@@ -217,7 +221,7 @@ func (s *Server) AddUser(t testing.TB, of Tenant, email string, role access.Role
 	return value
 }
 
-// System returns a context that acts for the server itself, for seeding.
+// System returns a context that acts for the server itself, to create test data.
 func (s *Server) System(t testing.TB) context.Context { return tenant.System(t.Context()) }
 
 // Context returns a context with a credential for gRPC calls.
@@ -228,20 +232,20 @@ func (s *Server) Context(t testing.TB, token string) context.Context {
 	return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
 }
 
-// Answer is what came back over HTTP.
+// Answer is an HTTP response.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   string
 }
 
-// Do sends a request with a credential; body may be "".
+// Do sends a request with a credential. body may be "".
 func (s *Server) Do(t testing.TB, token, method, path, body string, header ...string) Answer {
 	t.Helper()
 	return s.Send(t, token, method, path, strings.NewReader(body), header...)
 }
 
-// Send is Do with a body of any size; header are names and values in turn.
+// Send is Do with a body of any size. header alternates names and values.
 func (s *Server) Send(t testing.TB, token, method, path string, body io.Reader, header ...string) Answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, body)
@@ -264,16 +268,15 @@ func (s *Server) Send(t testing.TB, token, method, path string, body io.Reader, 
 		t.Fatal(err)
 	}
 	if response.StatusCode == http.StatusNotFound && !strings.HasSuffix(path, "/") && bytes.Contains(raw, []byte(`"code":"ROUTE_NOT_FOUND"`)) {
-		t.Errorf("%s %s: no domain that TestMain names has it", method, path)
+		t.Errorf("%s %s: no domain of TestMain serves it", method, path)
 	}
 	return Answer{Status: response.StatusCode, Header: response.Header, Body: string(raw)}
 }
 
-// requestID is the id of a request in the body of an error.
+// requestID matches the request id in the body of an error.
 var requestID = regexp.MustCompile(`"requestId":"[^"]+"`)
 
-// Body is Do for an answer that is to have a status. It returns the body; in that of an error the id of the request is
-// R.
+// Body is Do with a required status. It returns the body. In an error body the request id is replaced by R.
 func (s *Server) Body(t testing.TB, token, method, path, body string, want int, header ...string) string {
 	t.Helper()
 	answer := s.Do(t, token, method, path, body, header...)
@@ -314,7 +317,7 @@ func (w testWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ExpireToken lets the token of a name have expired a minute ago.
+// ExpireToken makes the token of this name expire a minute ago.
 func (s *Server) ExpireToken(t testing.TB, name string) {
 	t.Helper()
 	err := s.Store.Write(tenant.System(t.Context()), func(ctx context.Context, tx *ent.Tx) error {

@@ -13,21 +13,21 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Statement is one that the server sent to its database.
+// Statement is a statement that the server sent to its database.
 type Statement struct {
-	// Method is the RPC (/package.Service/Method) that the server was serving; "" when nobody called.
+	// Method is the RPC (/package.Service/Method) that sent it; "" outside an RPC.
 	Method string
 	Text   string
 	Args   []any
 }
 
-// Statements records what a server sends to its database, whoever sends it: ent, the queue, or plain SQL.
+// Statements records all statements that a server sends to its database: by ent, by the queue, or as plain SQL.
 type Statements struct {
 	mu   sync.Mutex
 	seen []Statement
 }
 
-// Take returns the statements of one RPC since the last Take, and forgets those of all others.
+// Take returns the statements of one RPC since the last Take, and discards all others.
 func (s *Statements) Take(method string) (list []Statement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (c recordingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &recordingConn{conn, c.seen}, nil
 }
 
-// recordingConn forwards what database/sql asks of the connections of both drivers.
+// recordingConn wraps a connection of either driver and records its statements.
 type recordingConn struct {
 	driver.Conn
 	seen *Statements
@@ -110,8 +110,8 @@ func (c *recordingConn) ExecContext(ctx context.Context, query string, args []dr
 	return conn.ExecContext(ctx, query, args)
 }
 
-// PrepareContext counts a statement that is prepared as one: the server prepares none itself, its drivers keep what
-// they have prepared.
+// PrepareContext counts a prepared statement as one. The server prepares none itself; its drivers cache prepared
+// statements.
 func (c *recordingConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	conn, ok := c.Conn.(driver.ConnPrepareContext)
 	if !ok {

@@ -18,47 +18,47 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// maxAnchorLine bounds a line of a file of anchors, in bytes.
+// maxAnchorLine limits a line of an anchor file, in bytes.
 const maxAnchorLine = 64 << 10
 
-// Anchor is an entry that is known from elsewhere: the end of a chain at an earlier time.
+// Anchor is a known entry: the end of a chain at an earlier time, stored elsewhere.
 type Anchor struct {
 	Sequence int64
 	Hash     []byte
 }
 
-// ExportedAnchor is the end of a chain in the form that is kept outside of the database.
+// ExportedAnchor is the end of a chain in the format for storage outside the database.
 type ExportedAnchor struct {
 	Deployment   string    `json:"deployment"` // slug, for people
 	DeploymentID int64     `json:"deployment_id"`
 	Sequence     int64     `json:"sequence"` // 0: no entries yet
-	Hash         string    `json:"hash"`     // hexadecimal; empty without entries
+	Hash         string    `json:"hash"`     // in hexadecimal; empty without entries
 	At           time.Time `json:"at"`
-	MAC          string    `json:"mac"` // hexadecimal; of everything but the slug
+	MAC          string    `json:"mac"` // in hexadecimal; covers everything except the slug
 }
 
-// Line is the anchor as a line of NDJSON.
+// Line returns the anchor as a line of NDJSON.
 func (a ExportedAnchor) Line() []byte {
 	text, err := json.Marshal(a)
 	if err != nil {
-		panic("audit: anchor: " + err.Error()) // texts and numbers only; the year of a clock has four digits
+		panic("audit: anchor: " + err.Error()) // it has only texts and numbers, and a clock's year has four digits
 	}
 	return append(text, '\n')
 }
 
-// Known is what a verification compares with.
+// Known returns the anchor for Verify.
 func (a ExportedAnchor) Known() (Anchor, error) {
 	hash, err := hex.DecodeString(a.Hash)
 	if err != nil || a.Sequence < 0 || a.Sequence > 0 && len(hash) != 32 || a.DeploymentID <= 0 {
-		return Anchor{}, errors.New("is no anchor: want deployment_id, sequence, and a hash of 64 hexadecimal digits")
+		return Anchor{}, errors.New("is not an anchor: want deployment_id, sequence, and a hash of 64 hexadecimal digits")
 	}
 	return Anchor{Sequence: a.Sequence, Hash: hash}, nil
 }
 
-// ErrHead says that the end of a chain cannot be exported: it is not as the server wrote it.
+// ErrHead means that a chain's end cannot be exported, because its head is not as the server wrote it.
 var ErrHead = errors.New("the head of the audit trail was edited or removed outside of Palisade: run palisade audit verify")
 
-// Anchor returns the present end of the chain of a deployment. The whole chain is not walked: see Verify.
+// Anchor returns the current end of a deployment's chain. It does not verify the chain; see Verify.
 func (t *Trail) Anchor(ctx context.Context, deploymentID int64, slug string) (ExportedAnchor, error) {
 	head, err := t.store.Reader.AuditHead.Query().Only(tenant.NewContext(ctx, deploymentID))
 	if ent.IsNotFound(err) {
@@ -77,7 +77,7 @@ func (t *Trail) Anchor(ctx context.Context, deploymentID int64, slug string) (Ex
 	return out, nil
 }
 
-// Genuine reports whether an anchor was made with the key of this trail.
+// Genuine reports whether an anchor was signed with this trail's key.
 func (t *Trail) Genuine(a ExportedAnchor) bool {
 	mac, err := hex.DecodeString(a.MAC)
 	return err == nil && hmac.Equal(mac, t.anchorMAC(a))
@@ -92,7 +92,7 @@ func (t *Trail) anchorMAC(a ExportedAnchor) []byte {
 	return d.Sum(nil)
 }
 
-// Holds reports whether an entry that is known is still there. It looks at that entry only.
+// Holds reports whether the anchor's entry still exists. It checks only that entry.
 func (t *Trail) Holds(ctx context.Context, deploymentID int64, known Anchor) (bool, error) {
 	if known.Sequence == 0 {
 		return true, nil
@@ -105,8 +105,8 @@ func (t *Trail) Holds(ctx context.Context, deploymentID int64, known Anchor) (bo
 	return err == nil && bytes.Equal(row.Hash, known.Hash), err
 }
 
-// ParseAnchors reads exported anchors, one a line. What stands before the object, as syslog daemons write it, is left
-// out; so are empty lines.
+// ParseAnchors reads exported anchors, one per line. It ignores empty lines, and text before the object, which
+// syslog daemons add.
 func ParseAnchors(r io.Reader, each func(line int, a ExportedAnchor) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxAnchorLine)

@@ -54,9 +54,9 @@ func TestEntryIsWrittenWithItsChange(t *testing.T) {
 			t.Errorf("got %s and %s", e.Changes[0].Before, e.Changes[0].After)
 		}
 		if e.Changes[1].Before != nil || e.Changes[1].After != nil {
-			t.Errorf("sides that are not there: %s and %s", e.Changes[1].Before, e.Changes[1].After)
+			t.Errorf("missing sides: %s and %s", e.Changes[1].Before, e.Changes[1].After)
 		}
-		n.wantWhole(acme, 1)
+		n.wantIntact(acme, 1)
 	})
 }
 
@@ -67,7 +67,7 @@ func (n *node) entriesIn(ctx context.Context, tx *ent.Tx) int {
 	return count
 }
 
-func TestNothingIsWrittenWithoutTheOther(t *testing.T) {
+func TestChangeAndEntryCommitTogether(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
 		ctx, recorder := n.call(acme)
@@ -99,7 +99,7 @@ func TestNothingIsWrittenWithoutTheOther(t *testing.T) {
 		if recorder.Written() != 2 {
 			t.Errorf("%d entries are written, want 2: one a transaction", recorder.Written())
 		}
-		n.wantWhole(acme, 2)
+		n.wantIntact(acme, 2)
 	})
 }
 
@@ -120,7 +120,7 @@ func TestDeploymentOfAnEntry(t *testing.T) {
 			})
 		}
 		job := audit.Call{Actor: audit.Actor{Kind: audit.KindJob, ID: 3, Name: "sync"}, Method: "sync"}
-		stranger := ada(0)
+		withoutDeployment := ada(0)
 		for _, c := range []struct {
 			name                 string
 			call                 audit.Call
@@ -132,7 +132,7 @@ func TestDeploymentOfAnEntry(t *testing.T) {
 			{"a user's own settings", ada(acme), []int64{0}, 1, 0, false, 1},
 			{"a user in a deployment that is not his first", ada(acme), []int64{globex}, 0, 1, false, 0},
 			{"one transaction in two deployments", ada(acme), []int64{globex, acme, 0, globex}, 1, 1, false, 2},
-			{"a user without a deployment", stranger, []int64{0}, 0, 0, false, 0},
+			{"a user without a deployment", withoutDeployment, []int64{0}, 0, 0, false, 0},
 			{"a job that names it", job, []int64{acme}, 1, 0, false, 1},
 			{"a job that does not", job, []int64{0}, 0, 0, true, 0},
 			{"nobody", audit.Call{Method: "/x"}, []int64{acme}, 0, 0, true, 0},
@@ -155,7 +155,7 @@ func TestDeploymentOfAnEntry(t *testing.T) {
 func TestBegin(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
-		// What the chain makes for a caller without a credential.
+		// The context that the interceptor chain creates for a caller without a credential.
 		ctx, outer := n.trail.Record(tenant.NewContext(t.Context(), acme), audit.Call{Method: "/scm/Receive", RequestID: "r-9", Remote: "192.0.2.9"})
 		ctx = audit.Begin(ctx, audit.Actor{Kind: audit.KindHost, Name: "github.com"}, "/scm/Receive")
 		must(t, n.tag(ctx, "a"))
@@ -164,10 +164,10 @@ func TestBegin(t *testing.T) {
 			t.Errorf("got %+v", rows)
 		}
 		if outer.Written() != 0 {
-			t.Error("the entry counts for the caller without a credential")
+			t.Error("the entry counts for the outer recorder")
 		}
 		if ctx := audit.Begin(t.Context(), audit.Actor{Kind: audit.KindHost}, "/x"); ctx != t.Context() {
-			t.Error("without a trail there is something to begin")
+			t.Error("Begin does something without a trail")
 		}
 	})
 }
@@ -175,11 +175,11 @@ func TestBegin(t *testing.T) {
 func TestChangeOutsideOfWrite(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
-		audit.Change(t.Context(), "tag", 1, nil, nil) // nobody's: as in tests and in the commands of the server itself
+		audit.Change(t.Context(), "tag", 1, nil, nil) // no actor, as in tests and server commands
 		ctx, _ := n.call(acme)
 		defer func() {
 			if recover() == nil {
-				t.Error("a change whose entry nobody would write is accepted")
+				t.Error("a change whose entry would not be written is accepted")
 			}
 		}()
 		audit.Change(ctx, "tag", 1, nil, nil)
@@ -199,6 +199,6 @@ func TestAppend(t *testing.T) {
 		if !slices.Equal(got, []string{"PermissionDenied", "OK", "NotFound"}) {
 			t.Errorf("got %v", got)
 		}
-		n.wantWhole(acme, 3)
+		n.wantIntact(acme, 3)
 	})
 }

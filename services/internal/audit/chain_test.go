@@ -39,13 +39,13 @@ func TestChainOfManyAtOnce(t *testing.T) {
 					t.Fatalf("entry %d of deployment %d has number %d", i+1, deployment, e.Sequence)
 				}
 			}
-			first.wantWhole(deployment, want)
-			second.wantWhole(deployment, want)
+			first.wantIntact(deployment, want)
+			second.wantIntact(deployment, want)
 		}
 	})
 }
 
-// TestVerifyWhileOthersAppend walks again and again while the chain grows under it.
+// TestVerifyWhileOthersAppend verifies repeatedly while the chain grows.
 func TestVerifyWhileOthersAppend(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, first, second *node) {
@@ -68,7 +68,7 @@ func TestVerifyWhileOthersAppend(t *testing.T) {
 			select {
 			case err := <-done:
 				must(t, err)
-				second.wantWhole(acme, 101)
+				second.wantIntact(acme, 101)
 				return
 			default:
 			}
@@ -76,8 +76,8 @@ func TestVerifyWhileOthersAppend(t *testing.T) {
 	})
 }
 
-// Whoever cuts off the end and makes the head fit must not get a whole chain as soon as the server writes its next
-// entry.
+// TestServerDoesNotSealAForgedHead: after entries were cut off and the head was changed to match, the server's next
+// entry must not make the chain valid.
 func TestServerDoesNotSealAForgedHead(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
@@ -94,7 +94,7 @@ func TestServerDoesNotSealAForgedHead(t *testing.T) {
 				n.tags(acme, "f", "g")
 				n.wantBroken(acme, "entry #4", "removed")
 				if !strings.Contains(n.log.String(), "head of the audit trail was edited") {
-					t.Error("the log says nothing")
+					t.Error("nothing is logged")
 				}
 			})
 		}
@@ -120,12 +120,12 @@ func TestAnchor(t *testing.T) {
 		check("")
 		known = append(known, audit.Anchor{Sequence: 4, Hash: n.verify(acme).Hash})
 		check("")
-		// An older copy of all tables: nothing in the database shows it.
+		// An older copy of all tables: the database alone cannot show it.
 		n.sql("DELETE FROM audit_entries WHERE sequence > 3")
 		n.putBack("audit_heads", copied)
-		n.wantWhole(acme, 3)
+		n.wantIntact(acme, 3)
 		check("entry #4 is missing")
 		n.tags(acme, "x")
-		check("entry #4 is not the one that is known")
+		check("entry #4 differs from the anchor")
 	})
 }

@@ -12,19 +12,18 @@ import (
 )
 
 const (
-	// maxSide bounds one side of a change, in bytes of JSON.
+	// maxSide limits one side of a change, in bytes of JSON.
 	maxSide = 8 << 10
-	// maxSides bounds all sides of one entry together; changes beyond it tell only what was changed.
+	// maxSides limits all sides of an entry together. Further changes have only the object's kind and id.
 	maxSides = 256 << 10
-	// maxChanges bounds how many changes one entry lists.
+	// maxChanges limits the number of changes in an entry.
 	maxChanges = 500
 )
 
-// KindOmitted is the kind of a last change that stands for all those that one entry has no room for; its id is their
-// number.
+// KindOmitted is the kind of a final change that stands for the omitted ones. Its id is their number.
 const KindOmitted = "omitted"
 
-// changeList is what one transaction changes in one deployment.
+// changeList collects the changes of one transaction in one deployment.
 type changeList struct {
 	changes []column.AuditChange
 	size    int
@@ -51,8 +50,8 @@ func (l *changeList) close() []column.AuditChange {
 	return l.changes
 }
 
-// sides renders both sides of a change; nil for one that is not there. When one is too long, fields that did not change
-// are left out of both, and then the longest are cut.
+// sides renders both sides of a change as JSON; a missing side is nil. If one is too long, it first removes
+// unchanged fields from both, and then truncates the longest values.
 func sides(before, after proto.Message) (from, to json.RawMessage) {
 	old, changed := fieldsOf(before), fieldsOf(after)
 	if sizeOf(old) > maxSide || sizeOf(changed) > maxSide {
@@ -66,7 +65,7 @@ func sides(before, after proto.Message) (from, to json.RawMessage) {
 	return old.render(), changed.render()
 }
 
-// fields is a JSON object; nil for none.
+// fields is a JSON object; nil means none.
 type fields map[string]json.RawMessage
 
 func fieldsOf(m proto.Message) fields {
@@ -79,7 +78,7 @@ func fieldsOf(m proto.Message) fields {
 	}
 	object := fields{}
 	if err != nil || json.Unmarshal(text, &object) != nil {
-		return fields{} // a time that is out of range; that the object changed is still told
+		return fields{} // a time out of range; the entry still records that the object changed
 	}
 	return object
 }
@@ -98,7 +97,7 @@ func (f fields) render() json.RawMessage {
 			}
 		}
 		if len(f[longest]) <= len(cutValue) {
-			return json.RawMessage("{}") // nothing but names, and too many of them
+			return json.RawMessage("{}") // only names, and too many of them
 		}
 		f[longest] = cutValue
 	}
@@ -109,7 +108,7 @@ func (f fields) render() json.RawMessage {
 	return text
 }
 
-// sizeOf is at least how long the object is as JSON.
+// sizeOf returns a lower bound of the object's size as JSON.
 func sizeOf(f fields) int {
 	size := len("{}")
 	for name, value := range f {

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
-	_ "github.com/palisade/palisade/gen/palisade/notifications/v1" // messages with secrets
+	_ "github.com/palisade/palisade/gen/palisade/notifications/v1" // registers messages with secrets
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 	_ "github.com/palisade/palisade/gen/palisade/scm/v1"
 	_ "github.com/palisade/palisade/gen/palisade/supplychain/v1"
@@ -29,7 +29,7 @@ func parse(t *testing.T, side json.RawMessage) map[string]any {
 	return object
 }
 
-func TestSidesAreWholeWhenTheyFit(t *testing.T) {
+func TestSidesAreCompleteWhenTheyFit(t *testing.T) {
 	before, after := sides(&projectsv1.Project{Id: 7, Name: "acme/web"}, &projectsv1.Project{Id: 7, Name: "acme/web", Url: "https://x.test/?a=1&b=<2>"})
 	if old, changed := parse(t, before), parse(t, after); old["name"] != "acme/web" || old["url"] != "" || changed["url"] != "https://x.test/?a=1&b=<2>" || changed["id"] != "7" {
 		t.Errorf("got %s and %s", before, after)
@@ -37,7 +37,7 @@ func TestSidesAreWholeWhenTheyFit(t *testing.T) {
 	if before, after := sides(nil, (*projectsv1.Project)(nil)); before != nil || after != nil {
 		t.Errorf("got %s and %s, want neither", before, after)
 	}
-	// As it is stored, it is read back: the hash is of this text.
+	// The stored text must be read back unchanged, because the hash covers it.
 	stored, err := json.Marshal([]json.RawMessage{before, after})
 	if err != nil || string(stored) != "["+string(before)+","+string(after)+"]" {
 		t.Errorf("stored as %s (%v), not as %s and %s", stored, err, before, after)
@@ -97,7 +97,7 @@ func TestChangesOfOneEntryAreBounded(t *testing.T) {
 
 const canary = "canary-5d1f0c"
 
-// TestNoSecretOfTheAPIIsShown fills every secret of every message that the server knows, and searches for them.
+// TestNoSecretOfTheAPIIsShown fills every secret field of every message and searches for the values.
 func TestNoSecretOfTheAPIIsShown(t *testing.T) {
 	filled := 0
 	protoregistry.GlobalFiles.RangeFiles(func(file protoreflect.FileDescriptor) bool {
@@ -124,7 +124,7 @@ func TestNoSecretOfTheAPIIsShown(t *testing.T) {
 	}
 }
 
-// fill sets the secrets of a message and of those in it, and returns how many.
+// fill sets the secrets of a message and its nested messages, and returns their number.
 func fill(m protoreflect.Message, depth int) (filled int) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {

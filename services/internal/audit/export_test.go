@@ -2,11 +2,11 @@ package audit
 
 import "time"
 
-// RetryOwedAfter shortens the time after which entries that are owed are tried again.
-func RetryOwedAfter(d time.Duration) { owedInterval = d }
+// SetRetryInterval shortens the interval between retries of pending entries.
+func SetRetryInterval(d time.Duration) { retryInterval = d }
 
-// HoldOwed keeps what is owed from being written until release is called.
-func (t *Trail) HoldOwed() (release func()) {
-	t.owed.writing.Lock()
-	return t.owed.writing.Unlock
+// HoldPending keeps pending entries from being written until release is called.
+func (t *Trail) HoldPending() (release func()) {
+	t.pending.writing.Lock()
+	return t.pending.writing.Unlock
 }

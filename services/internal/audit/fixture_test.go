@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// The deployments of these tests. Nothing here needs more of them than their numbers.
+// The deployments of these tests. Only their ids matter.
 const (
 	acme   = int64(1)
 	globex = int64(2)
@@ -58,7 +58,7 @@ func newNode(t *testing.T, o store.Options, keyFile string) *node {
 	return n
 }
 
-// deployments makes acme and globex.
+// deployments creates acme and globex.
 func (n *node) deployments() {
 	n.t.Helper()
 	must(n.t, n.store.Write(tenant.System(n.t.Context()), func(ctx context.Context, tx *ent.Tx) error {
@@ -71,7 +71,7 @@ func (n *node) deployments() {
 	}))
 }
 
-// fresh is the node for a subtest, on a database without entries.
+// fresh returns the node for a subtest, on a database without entries.
 func (n *node) fresh(t *testing.T) *node {
 	of := *n
 	of.t = t
@@ -90,12 +90,12 @@ func ada(home int64) audit.Call {
 	}
 }
 
-// call begins a call of ada's in a deployment.
+// call begins a call of ada in a deployment.
 func (n *node) call(deployment int64) (context.Context, *audit.Recorder) {
 	return n.trail.Record(tenant.NewContext(n.t.Context(), deployment), ada(deployment))
 }
 
-// tag makes a change: a tag of that name, and the note about it.
+// tag creates a tag and records the change.
 func (n *node) tag(ctx context.Context, name string) error {
 	return n.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error { return makeTag(ctx, tx, name) })
 }
@@ -109,7 +109,7 @@ func makeTag(ctx context.Context, tx *ent.Tx, name string) error {
 	return nil
 }
 
-// tags makes as many changes, each in a call of its own.
+// tags creates tags, each in its own call.
 func (n *node) tags(deployment int64, names ...string) {
 	n.t.Helper()
 	for _, name := range names {
@@ -139,7 +139,7 @@ func (n *node) verify(deployment int64) audit.Report {
 	return found
 }
 
-// wantBroken requires that a verification finds the trail broken, for a reason that holds every part.
+// wantBroken requires that verification fails with a reason that contains every part.
 func (n *node) wantBroken(deployment int64, parts ...string) {
 	n.t.Helper()
 	found := n.verify(deployment)
@@ -162,14 +162,14 @@ func reasons(found audit.Report) string {
 	return strings.Join(all, "; ")
 }
 
-func (n *node) wantWhole(deployment, entries int64) {
+func (n *node) wantIntact(deployment, entries int64) {
 	n.t.Helper()
 	if found := n.verify(deployment); len(found.Broken) > 0 || found.Entries != entries {
 		n.t.Fatalf("got %d entries, %+v; want %d and nothing broken", found.Entries, found.Broken, entries)
 	}
 }
 
-// sql changes the database behind the back of the server.
+// sql changes the database without the server's knowledge.
 func (n *node) sql(statement string) {
 	n.t.Helper()
 	_, writer := n.store.DB()
@@ -185,7 +185,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// logBuffer collects what is logged.
+// logBuffer collects the log output.
 type logBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -17,39 +17,39 @@ import (
 )
 
 const (
-	// keyName is the name of the stored key of all chains.
+	// keyName is the setting that stores the key of all chains.
 	keyName = "audit_key"
-	// keySize is that of a key of a store whose chains have no origins yet.
+	// keySize is the size of the key in a store without origins.
 	keySize = 32
-	// markedSize is that of a key of a store in which each deployment has an origin (see mark).
+	// markedSize is the size of the key in a store where each deployment has an origin (see mark).
 	markedSize = 64
 )
 
 var (
-	// ErrNoKey says that the key of the chains is gone although deployments are there: it belongs to every backup of the
-	// database, and a new one would make all that was written before look edited.
+	// ErrNoKey means that the chains' key is missing although deployments exist. A new key would make all earlier
+	// entries look edited. The key is part of every database backup.
 	ErrNoKey = errors.New("the key of the audit trail is missing from the database (table settings, row audit_key) although deployments or " +
-		"entries are there: somebody removed it. Restore that row from a backup; or, to go on without what was written before, run: palisade audit begin")
-	// ErrKey says that the stored key of the chains cannot be opened.
+		"entries exist: it was removed. Restore that row from a backup; or, to continue without the earlier entries, run: palisade audit begin")
+	// ErrKey means that the stored key cannot be decrypted.
 	ErrKey = errors.New("the key of the audit trail (table settings, row audit_key) was edited: it cannot be opened with the key file. " +
 		"Restore that row from a backup")
 )
 
-// mark adds to a key that the store has origins: zeros, which HMAC adds to a key by itself (RFC 2104), so that the
-// hashes stay the same, also for nodes of the version before. The key is stored sealed, so whoever has no key file can
-// neither remove the mark nor make a key without it.
+// mark extends a key to record that the store has origins. It appends zeros, with which HMAC pads keys anyway (RFC
+// 2104), so the hashes stay the same, also for nodes of the previous version. The key is stored sealed: without the
+// key file nobody can remove the mark or create a key without one.
 func mark(key []byte) []byte {
 	return append(bytes.Clone(key[:keySize]), make([]byte, markedSize-keySize)...)
 }
 
-// Open opens the trail of a store for writing. On an empty store it makes the key of the chains; one from before
-// origins were kept gets them now. A missing key is otherwise ErrNoKey.
+// Open opens a store's trail for writing. In an empty store it creates the key. A store from before origins gets
+// them now. In any other store a missing key is ErrNoKey.
 func Open(ctx context.Context, st *store.Store, keyring *secret.Keyring, log *slog.Logger) (*Trail, error) {
 	t, err := Read(ctx, st, keyring, log)
 	if errors.Is(err, ErrNoKey) {
 		var fresh bool
 		if fresh, err = isFresh(ctx, st); err == nil && !fresh {
-			// Once more: another node may have begun meanwhile. It makes the key before anything else.
+			// Read again: another node may have created the key meanwhile. A node creates it before anything else.
 			t, err = Read(ctx, st, keyring, log)
 		}
 	}
@@ -65,7 +65,7 @@ func Open(ctx context.Context, st *store.Store, keyring *secret.Keyring, log *sl
 	return t, nil
 }
 
-// Read opens the trail of a store without changing anything, for verifying and listing. Errors: ErrNoKey, ErrKey.
+// Read opens a store's trail without changes, for verifying and listing. Errors: ErrNoKey, ErrKey.
 func Read(ctx context.Context, st *store.Store, keyring *secret.Keyring, log *slog.Logger) (*Trail, error) {
 	row, err := st.Reader.Setting.Query().Where(setting.Name(keyName)).Only(tenant.System(ctx))
 	if ent.IsNotFound(err) {
@@ -93,7 +93,7 @@ func unsealKey(keyring *secret.Keyring, sealed []byte) ([]byte, error) {
 	return key, nil
 }
 
-// isFresh tells whether nothing has happened in a store that a key would have been there for.
+// isFresh reports whether the store is empty, so that no key can have existed.
 func isFresh(ctx context.Context, st *store.Store) (bool, error) {
 	ctx = tenant.System(ctx)
 	for _, exist := range []func(context.Context) (bool, error){
@@ -106,14 +106,15 @@ func isFresh(ctx context.Context, st *store.Store) (bool, error) {
 	return true, nil
 }
 
-// BeginTrails is Establish for an operator: each chain that it begins has an entry of the call, as its first.
+// BeginTrails is Establish for operators: each chain that it begins gets an entry of the call as its first.
 func BeginTrails(ctx context.Context, st *store.Store, keyring *secret.Keyring, log *slog.Logger, call Call) (adopted []int64, err error) {
 	_, adopted, err = establish(ctx, st, keyring, log, &call)
 	return adopted, err
 }
 
-// Establish makes the key of the chains where there is none, gives every deployment an origin that has none, and
-// returns the ids of those. It is for who knows that nothing was removed: the upgrade of a store, and operators.
+// Establish creates the key if it is missing, gives an origin to every deployment without one, and returns the ids
+// of these deployments. Use it only when nothing can have been removed: for the upgrade of a store, and for
+// operators.
 func Establish(ctx context.Context, st *store.Store, keyring *secret.Keyring, log *slog.Logger) (t *Trail, adopted []int64, err error) {
 	return establish(ctx, st, keyring, log, nil)
 }
@@ -131,7 +132,7 @@ func establish(ctx context.Context, st *store.Store, keyring *secret.Keyring, lo
 		}
 		query := tx.Setting.Query().Where(setting.Name(keyName))
 		if st.Postgres() {
-			query.ForUpdate() // nodes that start at once take turns
+			query.ForUpdate() // serializes nodes that start together
 		}
 		row, err := query.Only(ctx)
 		if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 )
 
-// Listed keeps those of some entries of a deployment that the server wrote, and returns how many it left out: edited,
-// moved or added in the database. The order of entries, and whether some are missing, only Verify tells.
+// Listed returns the entries that the server wrote, and the number of others, which were edited, moved or added in
+// the database. It does not detect missing or reordered entries; see Verify.
 func (t *Trail) Listed(ctx context.Context, deploymentID int64, rows []*ent.AuditEntry) (kept []*ent.AuditEntry, withheld int, err error) {
 	var before *Origin
 	asked := false
@@ -32,8 +32,8 @@ func (t *Trail) Listed(ctx context.Context, deploymentID int64, rows []*ent.Audi
 	return kept, withheld, nil
 }
 
-// readOrigin returns nil when there is none, or none that the server wrote. A store without origins is one that no
-// server of this version has opened yet: what it has outside of its chains is shown, as it was before.
+// readOrigin returns the origin, or nil if it is missing or was not written by a server. A store without origins
+// has not been opened by a server of this version; all entries outside its chains are shown, as before.
 func (t *Trail) readOrigin(ctx context.Context) (*Origin, error) {
 	if !t.marked {
 		return &Origin{Unchained: 1, UnchainedLast: 1<<63 - 1}, nil

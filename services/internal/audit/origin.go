@@ -19,28 +19,27 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// How a chain came to be.
+// How a chain was created.
 const (
-	// OriginCreated is a chain that is as old as its deployment: no entry was ever written without a place in it.
+	// OriginCreated is a chain as old as its deployment. No entry was ever written outside it.
 	OriginCreated = "created"
-	// OriginAdopted is a chain of a deployment that was there before origins were kept, or that an operator accepted
-	// later.
+	// OriginAdopted is the chain of a deployment that existed before origins, or that an operator accepted later.
 	OriginAdopted = "adopted"
 )
 
-// Origin says since when a deployment has a chain. It is stored with the head, behind a MAC.
+// Origin records since when a deployment has a chain. It is stored with the head and protected by a MAC.
 type Origin struct {
-	// Since is when the origin was written, in microseconds.
+	// Since is when the origin was written, in microseconds since 1970.
 	Since int64  `json:"since"`
 	How   string `json:"how"`
-	// Unchained is how many entries were there without a place in the chain, UnchainedLast the id of the last, and
-	// UnchainedHash a keyed hash of them all. There are none behind OriginCreated.
+	// Unchained is the number of entries that existed outside the chain, UnchainedLast the highest id of them, and
+	// UnchainedHash their keyed hash. They are empty for OriginCreated.
 	Unchained     int64  `json:"unchained,omitempty"`
 	UnchainedLast int64  `json:"unchained_last,omitempty"`
 	UnchainedHash []byte `json:"unchained_hash,omitempty"`
 }
 
-// errOrigin is an origin that was not written by who has the key.
+// errOrigin means that the origin was not written with the key.
 var errOrigin = errors.New("the origin was edited")
 
 func (t *Trail) sealOrigin(deploymentID int64, o Origin) ([]byte, error) {
@@ -58,7 +57,7 @@ func (t *Trail) originMAC(deploymentID int64, text []byte) []byte {
 	return d.Sum(nil)
 }
 
-// originOf reads the origin of a head; nil for one without.
+// originOf returns the origin of a head, or nil.
 func (t *Trail) originOf(head *ent.AuditHead) (*Origin, error) {
 	if head == nil || len(head.Origin) == 0 {
 		return nil, nil
@@ -74,8 +73,8 @@ func (t *Trail) originOf(head *ent.AuditHead) (*Origin, error) {
 	return out, json.Unmarshal(text, out)
 }
 
-// onDeployment is a hook that gives each new deployment its chain, in the transaction that makes the deployment: one
-// that has none was not made by a server, or has lost it.
+// onDeployment is a hook that creates the chain of each new deployment in the same transaction. A deployment
+// without a chain was not created by a server, or has lost its chain.
 func (t *Trail) onDeployment(next ent.Mutator) ent.Mutator {
 	return hook.DeploymentFunc(func(ctx context.Context, m *ent.DeploymentMutation) (ent.Value, error) {
 		made, err := next.Mutate(ctx, m)
@@ -97,8 +96,8 @@ func (t *Trail) onDeployment(next ent.Mutator) ent.Mutator {
 	})
 }
 
-// begin stores the head of a chain without entries. It is sealed, so that a head cannot be put back to its beginning by
-// who has no copy of that. A head that is there already was not made by a server: it stays, and Verify says so.
+// begin stores the head of an empty chain. The head is sealed, so that it can be reset only with a copy of it. An
+// existing head was not created by a server. It stays, and Verify reports it.
 func (t *Trail) begin(ctx context.Context, tx *ent.Tx, deploymentID int64, o Origin) error {
 	sealed, err := t.sealOrigin(deploymentID, o)
 	if err != nil {
@@ -108,8 +107,7 @@ func (t *Trail) begin(ctx context.Context, tx *ent.Tx, deploymentID int64, o Ori
 		OnConflictColumns(audithead.FieldDeploymentID).Ignore().Exec(ctx)
 }
 
-// adopt gives an origin to every deployment that has none, and returns the ids of those. One whose chain was tampered
-// with gets none, so that Verify goes on saying so.
+// adopt gives an origin to every deployment without one, and returns their ids. A deployment with a broken chain gets none, so that Verify keeps reporting it.
 func (t *Trail) adopt(ctx context.Context, tx *ent.Tx) (adopted []int64, err error) {
 	all, err := tx.Deployment.Query().Order(ent.Asc(deployment.FieldID)).IDs(ctx)
 	if err != nil {
@@ -155,14 +153,14 @@ func (t *Trail) adoptOne(ctx context.Context, tx *ent.Tx, id int64) (bool, error
 	return true, tx.AuditHead.Update().Where(audithead.ID(head.ID)).SetOrigin(sealed).Exec(ctx)
 }
 
-// unchained limits a query to entries that were written before there was a chain: they have no hash.
+// unchained selects the entries from before the chain. They have no hash.
 func unchained(s *entsql.Selector) {
 	s.Where(entsql.P(func(b *entsql.Builder) {
 		b.Ident(s.C(auditentry.FieldSequence)).WriteString(" <= 0 AND ").Ident(s.C(auditentry.FieldHash)).WriteString(" IS NULL")
 	}))
 }
 
-// unchainedRow is read as the database has it: JSON that cannot be read is hashed, too.
+// unchainedRow has the columns as stored: invalid JSON is hashed, too.
 type unchainedRow struct {
 	ID        int64  `sql:"id"`
 	Sequence  int64  `sql:"sequence"`
@@ -179,7 +177,7 @@ type unchainedRow struct {
 	At        int64  `sql:"at"`
 }
 
-// countUnchained fills in what an origin says of the entries before the chain.
+// countUnchained sets the origin's fields about entries from before the chain.
 func (t *Trail) countUnchained(ctx context.Context, from *ent.AuditEntryClient, o *Origin) error {
 	d := t.newDigest(unchainedPurpose)
 	for {

@@ -16,53 +16,53 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Call is the call or job that entries tell of.
+// Call is the call or job that entries describe.
 type Call struct {
 	Actor Actor
-	// Method is the full gRPC method, or the kind of the job.
+	// Method is the full gRPC method, or the job's kind.
 	Method string
-	// RequestID and Remote are those of the call; Remote is empty for jobs.
+	// RequestID and Remote identify the call; Remote is empty for jobs.
 	RequestID, Remote string
-	// Request is what was asked for; nil for jobs.
+	// Request is nil for jobs.
 	Request proto.Message
-	// Home is the deployment of changes that are made under tenant.System; 0: there is none.
+	// Home is the deployment for changes under tenant.System; 0 means none.
 	Home int64
 }
 
-// Recorder collects what one call or job changes, and writes an entry with each transaction that changed something. It
-// is safe for concurrent use.
+// Recorder collects the changes of one call or job, and writes an entry in each transaction with changes. It is
+// safe for concurrent use.
 type Recorder struct {
 	trail *Trail
 	call  Call
 
 	mu      sync.Mutex
-	open    map[*store.Transaction]*pending
+	open    map[*store.Transaction]*txChanges
 	written int
 }
 
-// Record returns a context under which Change writes entries of the call.
+// Record returns a context in which Change records changes of the call.
 func (t *Trail) Record(ctx context.Context, call Call) (context.Context, *Recorder) {
 	r := &Recorder{trail: t, call: call}
 	return context.WithValue(ctx, recorderKey{}, r), r
 }
 
-// Written is how many entries have been committed together with changes.
+// Written returns the number of entries that were committed with changes.
 func (r *Recorder) Written() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.written
 }
 
-// pending is what one transaction changes.
-type pending struct {
-	changes map[int64]*changeList // by deployment; 0: none was named
+// txChanges has the changes of one transaction.
+type txChanges struct {
+	changes map[int64]*changeList // by deployment; 0: none was set
 	entries int
 }
 
 func (r *Recorder) note(ctx context.Context, kind string, id any, before, after proto.Message) {
 	current, ok := store.CurrentTransaction(ctx)
 	if !ok {
-		panic("audit: Change was called outside of store.Write, or with another context than Write gave: " + kind)
+		panic("audit: Change was called outside of store.Write, or without its context: " + kind)
 	}
 	deploymentID, ok := tenant.FromContext(ctx)
 	if !ok {
@@ -70,7 +70,7 @@ func (r *Recorder) note(ctx context.Context, kind string, id any, before, after 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.pending(current)
+	p := r.changesOf(current)
 	list := p.changes[deploymentID]
 	if list == nil {
 		list = &changeList{}
@@ -79,13 +79,13 @@ func (r *Recorder) note(ctx context.Context, kind string, id any, before, after 
 	list.add(kind, id, before, after)
 }
 
-// pending returns what the transaction changes. r.mu is held.
-func (r *Recorder) pending(current *store.Transaction) *pending {
+// changesOf returns the changes of the transaction. r.mu must be held.
+func (r *Recorder) changesOf(current *store.Transaction) *txChanges {
 	p := r.open[current]
 	if p == nil {
-		p = &pending{changes: map[int64]*changeList{}}
+		p = &txChanges{changes: map[int64]*changeList{}}
 		if r.open == nil {
-			r.open = map[*store.Transaction]*pending{}
+			r.open = map[*store.Transaction]*txChanges{}
 		}
 		r.open[current] = p
 		current.BeforeCommit(func(ctx context.Context, tx *ent.Tx) error { return r.write(ctx, tx, p) })
@@ -94,8 +94,7 @@ func (r *Recorder) pending(current *store.Transaction) *pending {
 	return p
 }
 
-// Ensure lets the transaction of ctx have an entry in each of the deployments, without changes, unless Change has noted
-// some already.
+// Ensure gives the transaction of ctx an entry without changes in each deployment, unless Change has recorded some.
 func (r *Recorder) Ensure(ctx context.Context, deployments []int64) {
 	current, ok := store.CurrentTransaction(ctx)
 	if !ok {
@@ -103,7 +102,7 @@ func (r *Recorder) Ensure(ctx context.Context, deployments []int64) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.pending(current)
+	p := r.changesOf(current)
 	if len(p.changes) > 0 {
 		return
 	}
@@ -112,15 +111,15 @@ func (r *Recorder) Ensure(ctx context.Context, deployments []int64) {
 	}
 }
 
-// write adds the entries of a transaction that is about to be committed, in the order of deployments: two that lock the
-// heads of the same ones must not wait for each other.
-func (r *Recorder) write(ctx context.Context, tx *ent.Tx, p *pending) error {
+// write adds the entries before the commit. It orders them by deployment: transactions that lock several heads must
+// lock them in the same order.
+func (r *Recorder) write(ctx context.Context, tx *ent.Tx, p *txChanges) error {
 	for _, deploymentID := range slices.Sorted(maps.Keys(p.changes)) {
 		if deploymentID == 0 {
 			if r.call.Actor.Kind == KindJob || r.call.Actor.Kind == KindHost {
-				return fmt.Errorf("audit: %s changed something under tenant.System without a deployment: give Change the context of one", r.call.Method)
+				return fmt.Errorf("audit: %s made a change under tenant.System without a deployment: call Change with the context of a deployment", r.call.Method)
 			}
-			continue // the caller belongs to no deployment; the chain counts that
+			continue // the caller belongs to no deployment; the interceptor chain counts that
 		}
 		if err := r.trail.append(ctx, tx, r.call, deploymentID, codes.OK, p.changes[deploymentID].close()); err != nil {
 			return err
@@ -130,7 +129,7 @@ func (r *Recorder) write(ctx context.Context, tx *ent.Tx, p *pending) error {
 	return nil
 }
 
-func (r *Recorder) end(current *store.Transaction, p *pending, committed bool) {
+func (r *Recorder) end(current *store.Transaction, p *txChanges, committed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.open, current)
@@ -139,4 +138,4 @@ func (r *Recorder) end(current *store.Transaction, p *pending, committed bool) {
 	}
 }
 
-var errNobody = errors.New("audit: a change by nobody: whoever lets in callers without a credential says who acts (audit.Begin)")
+var errNoActor = errors.New("audit: a change without an actor: code that accepts callers without a credential must set one (audit.Begin)")

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	maxRequest   = 4 << 10 // bytes of JSON in one entry
+	maxRequest   = 4 << 10 // bytes of JSON in an entry
 	maxElements  = 100     // of a list or map
-	maxText      = 1 << 10 // bytes of one string
+	maxText      = 1 << 10 // bytes of a string
 	redactedText = "[redacted]"
 	cutMark      = "…"
 )
 
-// requestJSON is the request for an entry: without bytes, with secrets replaced, and cut at 4 KiB (it is then no longer
-// valid JSON, and ends in an ellipsis).
+// requestJSON renders the request for an entry: without bytes fields, with secrets redacted, and truncated to 4
+// KiB. A truncated request ends in an ellipsis and is not valid JSON.
 func requestJSON(request proto.Message) string {
 	if request == nil || !request.ProtoReflect().IsValid() {
 		return "{}"
@@ -33,13 +33,14 @@ func requestJSON(request proto.Message) string {
 		return "{}"
 	}
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, text); err != nil { // protojson adds blanks at random
+	if err := json.Compact(&compact, text); err != nil { // protojson adds whitespace at random
 		return "{}"
 	}
 	return cut(compact.String(), maxRequest)
 }
 
-// shown is a copy of what may be shown of a message, not a clone of everything: a request may carry 200,000 ids.
+// shown copies the fields of a message that may be shown. It does not clone the message, which may have 200,000
+// ids.
 func shown(m proto.Message) proto.Message {
 	source := m.ProtoReflect()
 	out := source.New()
@@ -103,7 +104,7 @@ func shownScalar(field protoreflect.FieldDescriptor, value protoreflect.Value) p
 	return protoreflect.ValueOfString(cut(withoutUserInfo(clean(value.String())), maxText))
 }
 
-// userInfo is what stands between the scheme and the host of a URL: people paste URLs with their password.
+// userInfo matches the credentials in a URL, because people paste URLs with passwords.
 var userInfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/?#\s"<>]*@`)
 
 func withoutUserInfo(text string) string {
@@ -113,18 +114,18 @@ func withoutUserInfo(text string) string {
 	return userInfo.ReplaceAllString(text, "${1}"+redactedText+"@")
 }
 
-// isSecret reads our option (palisade.options.v1.secret).
+// isSecret reads the option palisade.options.v1.secret.
 func isSecret(field protoreflect.FieldDescriptor) bool {
 	secret, _ := proto.GetExtension(field.Options(), optionsv1.E_Secret).(bool)
 	return secret
 }
 
-// clean makes text storable everywhere: PostgreSQL has no NUL, and JSON no invalid UTF-8.
+// clean makes text storable: PostgreSQL accepts no NUL, and JSON no invalid UTF-8.
 func clean(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// cut shortens text to at most limit bytes, at the end of a character.
+// cut truncates text to at most limit bytes, between characters.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

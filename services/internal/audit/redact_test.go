@@ -17,7 +17,7 @@ import (
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 )
 
-// connection is a message with a credential, as the settings of a code host have them:
+// connection is a message with credentials, like the settings of a code host:
 //
 //	message Connection {
 //	  string name = 1;
@@ -114,7 +114,7 @@ func TestRequestJSONIsBounded(t *testing.T) {
 		t.Errorf("a nil request: got %q", got)
 	}
 	if got := requestJSON(&findingsv1.BulkTriageRequest{DeploymentSlug: "acme"}); !json.Valid([]byte(got)) {
-		t.Errorf("a short request is no JSON: %s", got)
+		t.Errorf("a short request is not JSON: %s", got)
 	}
 }
 

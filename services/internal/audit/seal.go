@@ -11,18 +11,18 @@ import (
 	"github.com/palisade/palisade/ent"
 )
 
-// The purposes of the key. They are part of what is hashed, so that no hash of one kind is good for another.
+// The purposes of the key. Each is part of the hashed data, so that a hash for one purpose is invalid for others.
 const (
 	entryPurpose = "palisade audit entry 1"
 	headPurpose  = "palisade audit head 1"
-	// originPurpose is for what says since when there is a chain, unchainedPurpose for the entries before it.
+	// originPurpose is for origins, unchainedPurpose for the entries from before the chain.
 	originPurpose    = "palisade audit origin 1"
 	unchainedPurpose = "palisade audit unchained 1"
-	// anchorPurpose is for what is kept outside of the database.
+	// anchorPurpose is for anchors outside the database.
 	anchorPurpose = "palisade audit anchor 1"
 )
 
-// digest hashes a list of values without ambiguity: numbers have 8 bytes, everything else its length before it.
+// digest hashes a list of values unambiguously: numbers have 8 bytes, and other values follow their length.
 type digest struct{ hash.Hash }
 
 func (t *Trail) newDigest(purpose string) digest {
@@ -34,7 +34,7 @@ func (t *Trail) newDigest(purpose string) digest {
 func (d digest) number(n int64) {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], uint64(n))
-	_, _ = d.Write(b[:]) // a hash takes everything
+	_, _ = d.Write(b[:]) // a hash never fails
 }
 
 func (d digest) bytes(b []byte) {
@@ -42,12 +42,12 @@ func (d digest) bytes(b []byte) {
 	_, _ = d.Write(b)
 }
 
-// hash is the keyed hash of everything in the entry but its id, which only the database knows, and the hash itself.
+// hash returns the keyed hash of all fields except the id, which only the database knows, and the hash itself.
 func (t *Trail) hash(e *ent.AuditEntry) ([]byte, error) {
 	var changes []byte
 	if len(e.Changes) > 0 {
 		var err error
-		// Exactly the text that is stored: ent writes it the same way, and JSON that was read from there stays as it is.
+		// This is exactly the stored text: ent marshals it the same way, and JSON that was read stays unchanged.
 		if changes, err = json.Marshal(e.Changes); err != nil {
 			return nil, fmt.Errorf("changes of audit entry %d: %w", e.Sequence, err)
 		}
@@ -64,7 +64,7 @@ func (t *Trail) hash(e *ent.AuditEntry) ([]byte, error) {
 	return d.Sum(nil), nil
 }
 
-// seal proves that a head was written by who has the key.
+// seal returns the MAC of a head.
 func (t *Trail) seal(deploymentID, sequence int64, hash []byte) []byte {
 	d := t.newDigest(headPurpose)
 	d.number(deploymentID)
@@ -77,7 +77,7 @@ func (t *Trail) sealed(head *ent.AuditHead) bool {
 	return len(head.Seal) > 0 && hmac.Equal(head.Seal, t.seal(head.DeploymentID, head.Sequence, head.Hash))
 }
 
-// genuine reports whether an entry with a place in the chain is as it was written. It says nothing about the others.
+// genuine reports whether an entry of the chain is unchanged. It does not check other entries.
 func (t *Trail) genuine(e *ent.AuditEntry) bool {
 	want, err := t.hash(e)
 	return err == nil && e.Sequence > 0 && hmac.Equal(want, e.Hash)

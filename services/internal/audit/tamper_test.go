@@ -12,17 +12,17 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 )
 
-// forged is the statement that adds an entry made of acme's last.
+// forged returns the statement that adds an entry copied from acme's last.
 func forged(deployment, sequence, hash string) string {
 	return "INSERT INTO audit_entries (deployment_id, sequence, actor_kind, actor_id, method, code, request, request_id, remote, at, hash) SELECT " +
 		deployment + ", " + sequence + ", actor_kind, 8, method, code, request, request_id, remote, at , " + hash + " FROM (SELECT * FROM audit_entries ORDER BY deployment_id, id DESC LIMIT 1) AS x"
 }
 
-// outside is the statement that adds an entry without a place in acme's chain.
+// outside is the statement that adds an entry outside acme's chain.
 const outside = "INSERT INTO audit_entries (deployment_id, sequence, actor_kind, actor_id, method, code, request, request_id, remote, at) " +
 	"VALUES (1, 0, 'user', 8, '/x/Y', 'OK', '{}', 'r', '', 1)"
 
-// rehash gives the third entry another actor, and it and all that follow hashes that fit each other, made without the
+// rehash changes the actor of the third entry, and gives it and all later entries consistent hashes without the
 // key.
 func rehash(n *node) {
 	n.sql("UPDATE audit_entries SET actor_id = 8" + of + "= 3")
@@ -45,7 +45,7 @@ func (n *node) setting(name string) []byte {
 	return row.Value
 }
 
-// copyOf keeps the heads, as who waits for a chance does.
+// copyOf copies a table, as an attacker would for later use.
 func (n *node) copyOf(table string) string {
 	n.t.Helper()
 	name := fmt.Sprintf("copy_%d", len(n.t.Name()))
@@ -61,17 +61,17 @@ func (n *node) putBack(table, from string) {
 	n.sql("DROP TABLE " + from)
 }
 
-// swap lets two entries change places.
+// swap swaps two entries.
 func swap(n *node) {
 	n.sql("UPDATE audit_entries SET sequence = 1000 WHERE deployment_id = 1 AND sequence = 3")
 	n.sql("UPDATE audit_entries SET sequence = 3 WHERE deployment_id = 1 AND sequence = 4")
 	n.sql("UPDATE audit_entries SET sequence = 4 WHERE deployment_id = 1 AND sequence = 1000")
 }
 
-// of begins the condition that names entries of acme's.
+// of is the start of a condition on acme's entries.
 const of = " WHERE deployment_id = 1 AND sequence "
 
-// tamperings are what somebody may do to the database, and what a verification has to say about it.
+// tamperings are attacks on the database, and what verification must report.
 var tamperings = []struct {
 	name   string
 	tamper []string
@@ -111,7 +111,7 @@ var tamperings = []struct {
 		nil, []string{"added"}},
 	{"an entry of another deployment", []string{"DELETE FROM audit_entries" + of + "= 1", "UPDATE audit_entries SET deployment_id = 1 WHERE deployment_id = 2 AND sequence = 1"},
 		nil, []string{"#1", "moved"}},
-	// What follows leaves the chain itself alone, or makes it look as if there had never been one.
+	// The following attacks leave the chain alone, or make it look as if there had never been one.
 	{"all numbers set to 0, and the head removed", []string{"UPDATE audit_entries SET sequence = 0", "DELETE FROM audit_heads"}, nil,
 		[]string{"record", "removed", "5 entries were taken out"}},
 	{"all numbers set to 0", []string{"UPDATE audit_entries SET sequence = 0"}, nil, []string{"#1 to #5", "5 entries were taken out"}},
@@ -126,7 +126,7 @@ var tamperings = []struct {
 	{"everything removed but an empty head", []string{"DELETE FROM audit_entries", "UPDATE audit_heads SET sequence = 0, hash = NULL, seal = NULL"}, nil, []string{"head", "forged"}},
 	{"everything removed, head and record", []string{"DELETE FROM audit_entries", "UPDATE audit_heads SET sequence = 0, hash = NULL, seal = NULL, origin = NULL"}, nil,
 		[]string{"head", "forged", "record"}},
-	{"everything removed, and a head of nobody's", []string{"DELETE FROM audit_entries", "DELETE FROM audit_heads", "INSERT INTO audit_heads (deployment_id, sequence) VALUES (1, 0)"}, nil,
+	{"everything removed, and a head of no deployment", []string{"DELETE FROM audit_entries", "DELETE FROM audit_heads", "INSERT INTO audit_heads (deployment_id, sequence) VALUES (1, 0)"}, nil,
 		[]string{"head", "record"}},
 	{"the record removed", []string{"UPDATE audit_heads SET origin = NULL"}, nil, []string{"record", "removed"}},
 	{"the record edited", []string{"UPDATE audit_heads SET origin = seal"}, nil, []string{"record", "edited"}},
@@ -142,8 +142,8 @@ var tamperings = []struct {
 	{"a forged entry at the end, without a hash", []string{forged("1", "6", "NULL")}, nil, []string{"#6", "added"}},
 	{"a forged entry at the end, with the head", []string{forged("1", "6", "hash"), "UPDATE audit_heads SET sequence = 6 WHERE deployment_id = 1"}, nil, []string{"#6", "forged"}},
 	{"an entry of the middle replaced by another", []string{"DELETE FROM audit_entries" + of + "= 3", forged("1", "3", "hash")}, nil, []string{"#3", "edited"}},
-	{"hashes made anew from the middle on", nil, rehash, []string{"#3", "edited"}},
-	{"hashes made anew from the beginning", nil, func(n *node) {
+	{"hashes recomputed from the middle on", nil, rehash, []string{"#3", "edited"}},
+	{"hashes recomputed from the beginning", nil, func(n *node) {
 		n.sql("UPDATE audit_heads SET sequence = 0")
 		rehash(n)
 	}, []string{"#3", "edited", "forged"}},
@@ -187,7 +187,7 @@ func TestVerifyFinds(t *testing.T) {
 				key := n.setting("audit_key")
 				n.tags(acme, "a", "b", "c", "d", "e")
 				n.tags(globex, "a", "b")
-				n.wantWhole(acme, 5)
+				n.wantIntact(acme, 5)
 				for _, statement := range c.tamper {
 					n.sql(statement)
 				}
@@ -204,13 +204,13 @@ func TestVerifyFinds(t *testing.T) {
 	})
 }
 
-// wantNothingForgedListed requires that what is listed is what was written, however it was tampered with.
+// wantNothingForgedListed requires that Listed returns only unchanged entries, after any tampering.
 func (n *node) wantNothingForgedListed() {
 	n.t.Helper()
 	for _, deployment := range []int64{acme, globex} {
 		rows, err := n.store.Reader.AuditEntry.Query().All(tenant.NewContext(n.t.Context(), deployment))
 		if err != nil {
-			return // JSON that cannot be read is not served either
+			return // invalid JSON is not returned either
 		}
 		kept, withheld, err := n.trail.Listed(n.t.Context(), deployment, rows)
 		must(n.t, err)
@@ -225,7 +225,7 @@ func (n *node) wantNothingForgedListed() {
 	}
 }
 
-// TestTamperedTrailStaysBroken: whatever the server writes afterwards, and however often it is started again.
+// TestTamperedTrailStaysBroken: later writes and restarts of the server do not repair the trail.
 func TestTamperedTrailStaysBroken(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
@@ -246,26 +246,26 @@ func TestTamperedTrailStaysBroken(t *testing.T) {
 				n.tags(acme, "c", "d")
 				n.wantBroken(acme, "record")
 				if _, err := n.trail.Anchor(t.Context(), acme, "acme"); err == nil {
-					t.Error("an anchor of it is exported")
+					t.Error("an anchor of a tampered trail is exported")
 				}
 			})
 		}
 	})
 }
 
-// TestMovedToAnotherStore: the trail of a store with another key proves nothing.
+// TestMovedToAnotherStore: verification fails for the trail of a store with another key.
 func TestMovedToAnotherStore(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
 		n.tags(acme, "a", "b")
 		n.sql("DELETE FROM settings WHERE name = 'audit_key'")
 		if _, err := audit.Read(t.Context(), n.store, n.keyring, slog.New(slog.DiscardHandler)); err == nil {
-			t.Error("a store without the key is read")
+			t.Error("a trail is read without its key")
 		}
 		again, begun, err := audit.Establish(t.Context(), n.store, n.keyring, slog.New(slog.DiscardHandler))
 		must(t, err)
 		if len(begun) != 0 {
-			t.Errorf("deployments %v got a record although their heads are not ours", begun)
+			t.Errorf("deployments %v got an origin although their heads are forged", begun)
 		}
 		n.trail = again
 		n.wantBroken(acme, "#1", "forged", "record")

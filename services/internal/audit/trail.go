@@ -21,37 +21,36 @@ import (
 type Trail struct {
 	store *store.Store
 	key   []byte
-	// marked says that each deployment of the store has an origin; false for a store that no server of this version has
-	// opened yet.
-	marked bool
-	log    *slog.Logger
-	owed   owed
+	// marked: each deployment has an origin. It is false for a store that no server of this version has opened yet.
+	marked  bool
+	log     *slog.Logger
+	pending pendingEntries
 }
 
-// chained limits a query to entries with a place in the chain, in the words of the index of these: with a parameter in
-// the place of the number, neither database would know that it may use it.
+// chained selects the entries of the chain. The text equals the index's WHERE clause: with a parameter neither
+// database could use the index.
 func chained(s *entsql.Selector) {
 	s.Where(entsql.P(func(b *entsql.Builder) { b.Ident(s.C(auditentry.FieldSequence)).WriteString(" > 0") }))
 }
 
-// Append writes an entry in a transaction of its own, for a call that changed nothing: because it was refused, because
-// it failed, or because everything was already as it asked for.
+// Append writes an entry in its own transaction, for a call that changed nothing: it was refused, it failed, or
+// nothing had to change.
 func (t *Trail) Append(ctx context.Context, call Call, deploymentID int64, code codes.Code) error {
 	return t.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return t.append(ctx, tx, call, deploymentID, code, nil)
 	})
 }
 
-// append continues the chain of a deployment. It is the last step of a transaction: from here to the commit no other
-// can append.
+// append extends the chain of a deployment. Call it last in a transaction, because it blocks other appends until
+// the commit.
 func (t *Trail) append(ctx context.Context, tx *ent.Tx, call Call, deploymentID int64, code codes.Code, changes []column.AuditChange) error {
 	if call.Actor.Kind == "" {
-		return apierr.Internal(errNobody)
+		return apierr.Internal(errNoActor)
 	}
 	return t.add(ctx, tx, entryOf(call, deploymentID, code, changes))
 }
 
-// entryOf is the entry of a call, without its time and its place.
+// entryOf returns the entry of a call, without time and sequence.
 func entryOf(call Call, deploymentID int64, code codes.Code, changes []column.AuditChange) *ent.AuditEntry {
 	return &ent.AuditEntry{
 		DeploymentID: deploymentID,
@@ -68,12 +67,12 @@ func entryOf(call Call, deploymentID int64, code codes.Code, changes []column.Au
 	}
 }
 
-// add gives an entry its place and stores it.
+// add stores an entry at the end of its deployment's chain.
 func (t *Trail) add(ctx context.Context, tx *ent.Tx, entry *ent.AuditEntry) error {
 	ctx = tenant.NewContext(ctx, entry.DeploymentID)
 	err := t.chain(ctx, tx, entry)
 	if ent.IsConstraintError(err) {
-		return apierr.Internal(fmt.Errorf("audit entry: %w", err)) // not the caller's fault, whatever the database says
+		return apierr.Internal(fmt.Errorf("audit entry: %w", err)) // an internal error: the caller has not caused it
 	}
 	if err != nil {
 		return fmt.Errorf("audit entry: %w", err)
@@ -81,7 +80,7 @@ func (t *Trail) add(ctx context.Context, tx *ent.Tx, entry *ent.AuditEntry) erro
 	return nil
 }
 
-// chain gives the entry its place and stores it.
+// chain assigns the entry's sequence and hashes, and stores it.
 func (t *Trail) chain(ctx context.Context, tx *ent.Tx, entry *ent.AuditEntry) error {
 	head, err := t.lockHead(ctx, tx)
 	if err != nil {
@@ -90,7 +89,7 @@ func (t *Trail) chain(ctx context.Context, tx *ent.Tx, entry *ent.AuditEntry) er
 	if err := t.place(ctx, tx, head, entry); err != nil {
 		return err
 	}
-	if entry.At == 0 { // one that is owed has the time of its call
+	if entry.At == 0 { // a pending entry keeps the time of its call
 		entry.At = store.Now()
 	}
 	if entry.Hash, err = t.hash(entry); err != nil {
@@ -105,12 +104,12 @@ func (t *Trail) chain(ctx context.Context, tx *ent.Tx, entry *ent.AuditEntry) er
 	if err := create.Exec(ctx); err != nil {
 		return err
 	}
-	// Not head.Update(), which reads the row again.
+	// Not head.Update(), which would read the row again.
 	return tx.AuditHead.Update().Where(audithead.ID(head.ID)).SetSequence(entry.Sequence).SetHash(entry.Hash).
 		SetSeal(t.seal(entry.DeploymentID, entry.Sequence, entry.Hash)).Exec(ctx)
 }
 
-// lockHead makes those who append to the same chain take turns; on SQLite they do anyway.
+// lockHead locks the chain's head, so that appends to the same chain are serialized. SQLite serializes them anyway.
 func (t *Trail) lockHead(ctx context.Context, tx *ent.Tx) (*ent.AuditHead, error) {
 	query := tx.AuditHead.Query()
 	if t.store.Postgres() {
@@ -128,8 +127,8 @@ func (t *Trail) lockHead(ctx context.Context, tx *ent.Tx) (*ent.AuditHead, error
 	return query.Only(ctx)
 }
 
-// place puts the entry behind the head. A head that is not ours, because it was edited or removed, would hide what was
-// cut off before: then a number is left out, so that the chain is broken here for good and Verify says where.
+// place assigns the sequence after the head. If the head was edited or removed, entries may have been cut off. It
+// then skips a number, so that the chain stays broken here and Verify reports it.
 func (t *Trail) place(ctx context.Context, tx *ent.Tx, head *ent.AuditHead, entry *ent.AuditEntry) error {
 	if t.sealed(head) {
 		entry.Sequence, entry.PreviousHash = head.Sequence+1, head.Hash
@@ -147,7 +146,7 @@ func (t *Trail) place(ctx context.Context, tx *ent.Tx, head *ent.AuditHead, entr
 		return nil
 	}
 	entry.Sequence = max(last.Sequence, head.Sequence) + 2
-	t.log.ErrorContext(ctx, "the head of the audit trail was edited or removed outside of Palisade; the trail goes on behind a gap (see: palisade audit verify)",
+	t.log.ErrorContext(ctx, "the head of the audit trail was edited or removed outside of Palisade; the trail continues after a gap (see: palisade audit verify)",
 		"deployment_id", entry.DeploymentID, "sequence", entry.Sequence)
 	return nil
 }

@@ -26,7 +26,7 @@ import (
 
 const oldEntry = "INSERT INTO audit_entries (deployment_id, actor_kind, actor_id, method, code, request, request_id, remote, at) VALUES (1, 'user', 7, '/x/Y', 'OK', '{}', 'r', '', 1)"
 
-// asBefore makes the store one of the version before origins were kept.
+// asBefore downgrades the store to the version before origins.
 func (n *node) asBefore() {
 	n.t.Helper()
 	key, err := n.keyring.Unseal(n.setting("audit_key"), []byte("audit_key"))
@@ -49,25 +49,25 @@ func (n *node) reopen() {
 	must(n.t, err)
 }
 
-// TestUpgrade: a store from before keeps its chain and its old entries, and from the upgrade on nothing can be taken
-// away.
+// TestUpgrade: an old store keeps its chain and its old entries. After the upgrade no entry can be removed
+// undetected.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, other *node) {
 		n.tags(acme, "a", "b", "c")
 		n.sql(oldEntry)
 		n.asBefore()
-		n.wantWhole(acme, 3)
-		n.wantWhole(globex, 0)
+		n.wantIntact(acme, 3)
+		n.wantIntact(globex, 0)
 		n.reopen()
 		n.tags(acme, "d")
 		n.tags(globex, "d")
-		other.tags(acme, "e") // a node of the version before has the key without the mark: the hashes are the same
+		other.tags(acme, "e") // a node of the previous version has the key without the mark; its hashes are the same
 		found := n.verify(acme)
 		if len(found.Broken) > 0 || found.Entries != 5 || found.Unchained != 1 || found.Origin == nil || found.Origin.How != audit.OriginAdopted {
 			t.Fatalf("got %+v", found)
 		}
-		n.wantWhole(globex, 1)
+		n.wantIntact(globex, 1)
 		rows := n.entries(acme)
 		if kept, withheld, err := n.trail.Listed(t.Context(), acme, rows); err != nil || len(kept) != 6 || withheld != 0 {
 			t.Errorf("%d entries listed, %d withheld, %v", len(kept), withheld, err)
@@ -82,21 +82,21 @@ func TestUpgrade(t *testing.T) {
 			n.wantBroken(acme, c.want)
 			if c.undo != "" {
 				n.sql(c.undo)
-				n.wantWhole(acme, 5)
+				n.wantIntact(acme, 5)
 			}
 		}
 		n.reopen()
-		n.wantBroken(acme, "record") // a later start is no upgrade
+		n.wantBroken(acme, "record") // a later start does not upgrade again
 		if _, begun, err := audit.Establish(t.Context(), n.store, n.keyring, slog.New(slog.DiscardHandler)); err != nil || len(begun) != 1 || begun[0] != acme {
 			t.Errorf("begin: %v, %v", begun, err)
 		}
-		n.wantWhole(acme, 5)
+		n.wantIntact(acme, 5)
 		n.sql("DELETE FROM audit_entries WHERE sequence = 0")
 		n.wantBroken(acme, "1 of the 1 entries from before the trail were removed")
 	})
 }
 
-// TestUpgradeDoesNotCover: what was done to a store before its upgrade is found afterwards.
+// TestUpgradeDoesNotCover: tampering before the upgrade is detected afterwards.
 func TestUpgradeDoesNotCover(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
@@ -125,7 +125,7 @@ func TestUpgradeDoesNotCover(t *testing.T) {
 func TestKeyIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
-		n.sql("DELETE FROM settings WHERE name = 'audit_key'") // nothing was written yet, but the deployments are there
+		n.sql("DELETE FROM settings WHERE name = 'audit_key'") // nothing was written yet, but deployments exist
 		if _, err := audit.Open(t.Context(), n.store, n.keyring, slog.New(slog.DiscardHandler)); !errors.Is(err, audit.ErrNoKey) {
 			t.Errorf("got %v, want %v", err, audit.ErrNoKey)
 		}
@@ -141,7 +141,8 @@ func TestKeyIsNotReplaced(t *testing.T) {
 	})
 }
 
-// TestKeyFileWithANewKey: a key that is added to the file, and used from then on, leaves what was sealed before valid.
+// TestKeyFileWithANewKey: after a new key was added to the key file and is in use, values sealed with the old key
+// stay valid.
 func TestKeyFileWithANewKey(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
@@ -165,14 +166,14 @@ func TestKeyFileWithANewKey(t *testing.T) {
 		must(t, err)
 		n.reopen()
 		n.tags(acme, "c")
-		n.wantWhole(acme, 3)
+		n.wantIntact(acme, 3)
 		if !n.trail.Genuine(anchor) {
-			t.Error("an anchor from before is not genuine any more")
+			t.Error("an anchor from before the upgrade is no longer genuine")
 		}
 	})
 }
 
-// TestNodesBeginAtOnce: nodes that start together on an empty store share one key, whoever is first.
+// TestNodesBeginAtOnce: nodes that start together on an empty store share one key.
 func TestNodesBeginAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
@@ -230,7 +231,7 @@ func TestAnchorsAreAuthentic(t *testing.T) {
 		} {
 			edited := read[0]
 			if edit(&edited); n.trail.Genuine(edited) {
-				t.Errorf("an edited %s is not noticed", name)
+				t.Errorf("an edited %s is not detected", name)
 			}
 		}
 		known, err := a.Known()

@@ -11,41 +11,40 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 )
 
-// verifyPage is how many entries are read at a time.
+// verifyPage is the number of entries per query.
 const verifyPage = 500
 
-// Report is what Verify found in the chain of one deployment.
+// Report is the result of Verify for one deployment.
 type Report struct {
-	// Entries is how many entries of the chain are as they were written, up to the first broken place.
+	// Entries is the number of unchanged entries, up to the first broken one.
 	Entries int64
-	// Unchained is how many entries were written before there was a chain.
+	// Unchained is the number of entries from before the chain.
 	Unchained int64
-	// First and Last are the times of the first and the last good entry, in microseconds; 0 without entries.
+	// First and Last are the times of the first and last valid entry, in microseconds since 1970; 0 without entries.
 	First, Last int64
-	// Sequence and Hash are those of the last good entry. Whoever keeps them elsewhere can prove later that nothing up to
-	// here was removed (see Anchor).
+	// Sequence and Hash identify the last valid entry. Stored elsewhere, they prove later that no entry up to here was
+	// removed (see Anchor).
 	Sequence int64
 	Hash     []byte
-	// Origin says since when there is a chain; nil when that is not known.
+	// Origin records since when there is a chain; nil if unknown.
 	Origin *Origin
-	// Anchors is how many of the known entries were there.
+	// Anchors is the number of known entries that were found.
 	Anchors int
-	// Broken are the places where the trail is not as it was written; none for one that is whole. Of the chain itself only
-	// the first place is told.
+	// Broken lists what is wrong; empty for an intact trail. For the chain itself it has only the first problem.
 	Broken []Broken
 }
 
-// Broken is a place where a trail is not as it was written.
+// Broken is a problem of a trail.
 type Broken struct {
-	// Sequence is the entry that shows it; 0 for what is no matter of one entry.
+	// Sequence is the entry with the problem; 0 if it concerns no single entry.
 	Sequence int64
-	// Reason says what is wrong there, for people.
+	// Reason describes the problem for people.
 	Reason string
 }
 
-// Verify walks the chain of a deployment from its beginning, and compares it with the entries that are known from
-// elsewhere. It reads while others append: what comes after it has begun may or may not be part of the report. Progress
-// is called now and then with the number of entries so far; it may be nil.
+// Verify checks the chain of a deployment from its beginning, and compares it with entries that are known from
+// elsewhere. Entries that are appended meanwhile may or may not be part of the report. progress is called with the
+// number of entries so far; it may be nil.
 func (t *Trail) Verify(ctx context.Context, deploymentID int64, known []Anchor, progress func(entries int64)) (Report, error) {
 	v := &verification{trail: t, known: map[int64][]Anchor{}, progress: progress}
 	for _, a := range known {
@@ -63,7 +62,7 @@ func (t *Trail) Verify(ctx context.Context, deploymentID int64, known []Anchor, 
 type verification struct {
 	trail    *Trail
 	known    map[int64][]Anchor // by sequence
-	newest   int64              // of known
+	newest   int64              // highest sequence in known
 	progress func(int64)
 	report   Report
 }
@@ -72,15 +71,15 @@ func (v *verification) broken(sequence int64, format string, args ...any) {
 	v.report.Broken = append(v.report.Broken, Broken{Sequence: sequence, Reason: fmt.Sprintf(format, args...)})
 }
 
-func (v *verification) whole() bool { return len(v.report.Broken) == 0 }
+func (v *verification) intact() bool { return len(v.report.Broken) == 0 }
 
-// run looks at the chain, and then at what stands beside it: what was done to one may be hidden in the other.
+// run checks the chain and then everything beside it, because tampering with one can hide in the other.
 func (v *verification) run(ctx context.Context) error {
 	head, err := v.chain(ctx)
 	if err != nil {
 		return err
 	}
-	if v.whole() {
+	if v.intact() {
 		v.checkHead(head)
 	} else if head == nil {
 		v.broken(0, "the head of the trail was removed")
@@ -88,12 +87,12 @@ func (v *verification) run(ctx context.Context) error {
 		v.broken(0, "the head of the trail was forged")
 	}
 	v.checkOrigin(head)
-	v.checkKnown()
+	v.checkAnchors()
 	return v.checkUnchained(ctx)
 }
 
-// chain walks up to a head, again and again while the chain grows: a head that is read after the last entry must not be
-// older than that.
+// chain checks entries up to the head. It repeats while the chain grows: a head that is read after the last entry
+// must not be older than that entry.
 func (v *verification) chain(ctx context.Context) (*ent.AuditHead, error) {
 	for {
 		head, err := v.trail.store.Reader.AuditHead.Query().Only(ctx)
@@ -104,17 +103,17 @@ func (v *verification) chain(ctx context.Context) (*ent.AuditHead, error) {
 			return nil, err
 		}
 		before := v.report.Sequence
-		if err := v.walk(ctx); err != nil || !v.whole() {
+		if err := v.walk(ctx); err != nil || !v.intact() {
 			return head, err
 		}
 		if v.report.Sequence > before && (head == nil || head.Sequence < v.report.Sequence) {
-			continue // entries came while we walked; their head is there, too
+			continue // entries were appended during the check, and so was their head
 		}
 		return head, nil
 	}
 }
 
-// walk reads what follows the last good entry.
+// walk checks the entries after the last valid one.
 func (v *verification) walk(ctx context.Context) error {
 	for {
 		rows, err := v.next(ctx, verifyPage)
@@ -125,14 +124,14 @@ func (v *verification) walk(ctx context.Context) error {
 			return err
 		}
 		for _, row := range rows {
-			if err := v.entry(row); err != nil || !v.whole() {
+			if err := v.entry(row); err != nil || !v.intact() {
 				return err
 			}
 		}
 		if v.progress != nil {
 			v.progress(v.report.Entries)
 		}
-		if !v.whole() || len(rows) < verifyPage {
+		if !v.intact() || len(rows) < verifyPage {
 			return nil
 		}
 	}
@@ -143,15 +142,15 @@ func (v *verification) next(ctx context.Context, limit int) ([]*ent.AuditEntry, 
 		Order(ent.Asc(auditentry.FieldSequence)).Limit(limit).All(ctx)
 }
 
-// readable deals with a page that cannot be read, by looking for the entry that someone made unreadable (broken JSON).
+// readable finds the unreadable entry (broken JSON) after a query has failed.
 func (v *verification) readable(ctx context.Context, cause error) error {
 	for {
 		rows, err := v.next(ctx, 1)
 		if err == nil {
 			if len(rows) == 0 {
-				return cause // it was not an entry
+				return cause // the cause is not an entry
 			}
-			if err := v.entry(rows[0]); err != nil || !v.whole() {
+			if err := v.entry(rows[0]); err != nil || !v.intact() {
 				return err
 			}
 			continue
@@ -162,12 +161,12 @@ func (v *verification) readable(ctx context.Context, cause error) error {
 		if scanErr != nil || len(sequences) == 0 || ctx.Err() != nil {
 			return cause
 		}
-		v.broken(sequences[0], "entry #%d was edited: it cannot be read any more (%v)", sequences[0], err)
+		v.broken(sequences[0], "entry #%d was edited: it can no longer be read (%v)", sequences[0], err)
 		return nil
 	}
 }
 
-// entry checks one entry against itself and the one before.
+// entry checks an entry's hash, and its link to the previous entry.
 func (v *verification) entry(e *ent.AuditEntry) error {
 	r := &v.report
 	want, err := v.trail.hash(e)
@@ -183,8 +182,8 @@ func (v *verification) entry(e *ent.AuditEntry) error {
 		v.broken(e.Sequence, "entry #%d was edited, moved here or added", e.Sequence)
 	case !bytes.Equal(e.PreviousHash, r.Hash):
 		v.broken(e.Sequence, "entry #%d does not follow entry #%d: one of them was replaced", e.Sequence, r.Sequence)
-	case !v.asKnown(e):
-		v.broken(e.Sequence, "entry #%d is not the one that is known: the trail was replaced by another", e.Sequence)
+	case !v.matchesAnchors(e):
+		v.broken(e.Sequence, "entry #%d differs from the anchor: the trail was replaced by another", e.Sequence)
 	default:
 		if r.Entries == 0 {
 			r.First = e.At
@@ -194,7 +193,7 @@ func (v *verification) entry(e *ent.AuditEntry) error {
 	return nil
 }
 
-// checkHead compares the end of the walk with the head.
+// checkHead compares the last entry with the head.
 func (v *verification) checkHead(head *ent.AuditHead) {
 	r := &v.report
 	switch {
@@ -208,12 +207,12 @@ func (v *verification) checkHead(head *ent.AuditHead) {
 	case head.Sequence < r.Sequence:
 		v.broken(head.Sequence+1, "the head of the trail is an older one, of entry #%d: it was put back", head.Sequence)
 	case !bytes.Equal(head.Hash, r.Hash):
-		v.broken(r.Sequence, "the head of the trail is not that of entry #%d: it was put back from another copy", r.Sequence)
+		v.broken(r.Sequence, "the head of the trail does not match entry #%d: it was put back from another copy", r.Sequence)
 	}
 }
 
-// asKnown compares an entry with what is known of it.
-func (v *verification) asKnown(e *ent.AuditEntry) bool {
+// matchesAnchors compares an entry with the known anchors.
+func (v *verification) matchesAnchors(e *ent.AuditEntry) bool {
 	for _, a := range v.known[e.Sequence] {
 		if !hmac.Equal(a.Hash, e.Hash) {
 			return false
@@ -223,15 +222,15 @@ func (v *verification) asKnown(e *ent.AuditEntry) bool {
 	return true
 }
 
-func (v *verification) checkKnown() {
-	if v.newest > v.report.Sequence && v.whole() {
+func (v *verification) checkAnchors() {
+	if v.newest > v.report.Sequence && v.intact() {
 		v.broken(v.report.Sequence+1, "%s missing although #%d is known: the trail was cut off, or put back from an older copy",
 			span(v.report.Sequence+1, v.newest), v.newest)
 	}
 }
 
-// checkOrigin looks for the proof that the deployment has a chain, without which an empty trail could not be told from
-// one that was emptied.
+// checkOrigin checks the proof that the deployment has a chain. Without it an emptied trail would look like a new
+// one.
 func (v *verification) checkOrigin(head *ent.AuditHead) {
 	origin, err := v.trail.originOf(head)
 	switch {
@@ -252,7 +251,7 @@ func span(from, to int64) string {
 	return fmt.Sprintf("entries #%d to #%d are", from, to)
 }
 
-// checkUnchained compares what is outside of the chain with what was there when the chain began.
+// checkUnchained compares the entries outside the chain with the state when the chain began.
 func (v *verification) checkUnchained(ctx context.Context) error {
 	from := v.trail.store.Reader.AuditEntry
 	taken, err := from.Query().Where(auditentry.SequenceLTE(0), auditentry.HashNotNil()).Count(ctx)
@@ -268,7 +267,7 @@ func (v *verification) checkUnchained(ctx context.Context) error {
 	}
 	v.report.Unchained = now.Unchained
 	if !v.trail.marked {
-		return v.checkYounger(ctx)
+		return v.checkNewer(ctx)
 	}
 	var then Origin
 	if v.report.Origin != nil {
@@ -285,14 +284,14 @@ func (v *verification) checkUnchained(ctx context.Context) error {
 	return nil
 }
 
-// checkYounger is for stores without origins: entries outside of the chain that are younger than its beginning.
-func (v *verification) checkYounger(ctx context.Context) error {
+// checkNewer is for stores without origins. It finds entries outside the chain that are newer than its beginning.
+func (v *verification) checkNewer(ctx context.Context) error {
 	if v.report.Unchained == 0 || v.report.Entries == 0 {
 		return nil
 	}
-	younger, err := v.trail.store.Reader.AuditEntry.Query().Where(unchained, auditentry.AtGT(v.report.First)).Count(ctx)
-	if err == nil && younger > 0 {
-		v.broken(0, "%d entries without a place in the trail are younger than its beginning: they were added", younger)
+	newer, err := v.trail.store.Reader.AuditEntry.Query().Where(unchained, auditentry.AtGT(v.report.First)).Count(ctx)
+	if err == nil && newer > 0 {
+		v.broken(0, "%d entries without a place in the trail are younger than its beginning: they were added", newer)
 	}
 	return err
 }

@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// MaxDepth is how deep messages may nest. No message of ours comes near.
+	// MaxDepth is the maximum nesting depth of messages. Our messages nest far less.
 	MaxDepth = 64
-	// DefaultText bounds texts and bytes whose field has no rule of its own, in bytes.
+	// DefaultText is the limit, in bytes, of texts and bytes fields without their own rule.
 	DefaultText = 1 << 20
-	// freeForm bounds the entries of each object and list inside a google.protobuf.Struct, Value and ListValue, and
-	// the paths of a FieldMask: their protos can have no rules of ours.
+	// freeForm is the maximum number of entries of each object and list inside a google.protobuf.Struct, Value and
+	// ListValue, and of paths in a FieldMask. Their protos cannot have our rules.
 	freeForm = 10_000
-	// runeBytes is how many bytes a character has at most.
+	// runeBytes is the maximum size of a character in bytes.
 	runeBytes = utf8.UTFMax
 )
 
-// The memory for one element beside its own bytes: a slot in a list that doubles when it grows, and in maps a share of
-// the buckets.
+// The memory of one element besides its own bytes: a slot in a list that doubles when it grows, or a share of the
+// buckets of a map.
 const (
 	scalarCost  = 16
 	textCost    = 48
@@ -34,20 +34,20 @@ const (
 	entryCost   = 64
 )
 
-// Field is what a field may hold. Read it with Of.
+// Field is the limit of a field. Of returns it.
 type Field struct {
 	Descriptor protoreflect.FieldDescriptor
-	// Items is the largest number of elements of a list or entries of a map; 0 for other fields.
+	// Items is the maximum number of elements of a list or entries of a map; 0 for other fields.
 	Items int
-	// Declared reports whether Items is a limit of the field's own, as every list of a request should have.
+	// Declared reports whether Items comes from the field's own rule, which every list of a request should have.
 	Declared bool
-	// maxRunes and maxBytes bound a text; 0 means no limit of that kind.
+	// maxRunes and maxBytes limit a text; 0 means no such limit.
 	maxRunes, maxBytes int
 }
 
-// Message is what a message may hold.
+// Message has the limits of a message.
 type Message struct {
-	// Size is what an empty message takes in memory, in bytes, with its slot in a list.
+	// Size is the memory of an empty message in bytes, including its slot in a list.
 	Size   int64
 	fields map[protoreflect.FieldNumber]*Field
 }
@@ -55,7 +55,7 @@ type Message struct {
 // known caches the messages by descriptor: one entry for each message type of the binary.
 var known sync.Map // protoreflect.MessageDescriptor → *Message
 
-// Of returns the bounds of a message.
+// Of returns the limits of a message.
 func Of(descriptor protoreflect.MessageDescriptor) *Message {
 	if m, ok := known.Load(descriptor); ok {
 		return m.(*Message)
@@ -69,12 +69,12 @@ func Of(descriptor protoreflect.MessageDescriptor) *Message {
 	return loaded.(*Message)
 }
 
-// Field returns the bounds of a field of the message; nil for a number that it does not have.
+// Field returns the limits of a field of the message; nil for an unknown number.
 func (m *Message) Field(number protoreflect.FieldNumber) *Field { return m.fields[number] }
 
 // sizeOf is the size of the Go struct of a message.
 func sizeOf(descriptor protoreflect.MessageDescriptor) int64 {
-	const dynamic = 256 // of messages that have no struct
+	const dynamic = 256 // for messages without a Go struct
 	kind, err := protoregistry.GlobalTypes.FindMessageByName(descriptor.FullName())
 	if err != nil {
 		return dynamic
@@ -86,7 +86,7 @@ func sizeOf(descriptor protoreflect.MessageDescriptor) int64 {
 	return int64(value.Elem().Size())
 }
 
-// read reads the rules of a field. A rule that cannot be read counts as none: the validator refuses it at the start.
+// read reads the rules of a field. A rule that cannot be read counts as none; the validator refuses it at start.
 func read(descriptor protoreflect.FieldDescriptor) *Field {
 	f := &Field{Descriptor: descriptor}
 	rules, err := protovalidate.ResolveFieldRules(descriptor)
@@ -116,15 +116,15 @@ func read(descriptor protoreflect.FieldDescriptor) *Field {
 
 func (f *Field) setItems(declared bool, rule uint64) {
 	f.Items, f.Declared = int(rule), declared
-	if rule == 0 { // no limit, or a list that must be left out, which the validator says
+	if rule == 0 { // no limit, or a list that must be empty, which the validator checks
 		f.Items = freeForm
 	}
 	if parent := f.Descriptor.ContainingMessage().FullName(); parent.Parent() == "google.protobuf" {
-		f.Declared = true // theirs is freeForm
+		f.Declared = true // their limit is freeForm
 	}
 }
 
-// unit is what the elements of a list or map are called in errors.
+// unit is the word for the elements of a list or map in errors.
 func (f *Field) unit() string {
 	if f.Descriptor.IsMap() {
 		return "entries"
@@ -132,13 +132,12 @@ func (f *Field) unit() string {
 	return "items"
 }
 
-// TooMany is the error of a list or map with more elements than it may have. path is the field as the caller wrote it.
+// TooMany is the error of a list or map with too many elements. path is the field in the caller's spelling.
 func (f *Field) TooMany(path string, got int) error {
 	return apierr.InvalidArgument(path, "%s must have at most %d %s, got %d", path, f.Items, f.unit(), got)
 }
 
-// CheckText refuses a text or bytes that are certainly longer than they may be. path makes the name of the field for
-// the error.
+// CheckText refuses a text or bytes that must exceed the limit. path returns the name of the field for the error.
 func (f *Field) CheckText(text []byte, path func() string) error {
 	if f.maxBytes > 0 && len(text) > f.maxBytes {
 		return apierr.InvalidArgument(path(), "%s must have at most %d bytes, got %d", path(), f.maxBytes, len(text))
@@ -149,7 +148,7 @@ func (f *Field) CheckText(text []byte, path func() string) error {
 	return nil
 }
 
-// Cost is what one element of the field takes in memory beside the bytes of a text and, for a message, its own Size.
+// Cost is the memory of one element of the field, without the bytes of a text and the Size of a message.
 func (f *Field) Cost() int64 {
 	switch {
 	case f.Descriptor.IsMap():

@@ -10,17 +10,17 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// Wire checks an encoded message before it is decoded and returns what the decoded one will take in memory, in bytes.
-// It makes nothing itself. Unknown fields cost nothing: decode with DiscardUnknown. Errors: INVALID_ARGUMENT naming the
-// field that has too much, or saying that the data is not of this message.
+// Wire checks an encoded message before it is decoded and returns the memory of the decoded message, in bytes. It
+// allocates nothing itself. Unknown fields cost nothing: decode with DiscardUnknown. Errors: INVALID_ARGUMENT naming
+// the field that exceeds its limit, or saying that the data is not a message of this type.
 func Wire(data []byte, descriptor protoreflect.MessageDescriptor) (int64, error) {
 	w := &wire{}
 	err := w.message(data, descriptor, nil)
 	return w.cost, err
 }
 
-// Scalars returns the part of an encoded message that holds its own numbers and texts, within their limits: no lists
-// and no messages. Of data that is not of the message it returns what comes before the fault.
+// Scalars returns the part of an encoded message with its own numbers and texts, within their limits, without lists and
+// messages. Of invalid data it returns what comes before the error.
 func Scalars(data []byte, descriptor protoreflect.MessageDescriptor) []byte {
 	m := Of(descriptor)
 	var scalars []byte
@@ -50,15 +50,15 @@ type wire struct {
 	depth int
 }
 
-// place is where a message stands: in a field of another one.
-type place struct {
-	parent *place
+// position is the position of a message in the request: in a field of another message.
+type position struct {
+	parent *position
 	field  protoreflect.FieldDescriptor
-	index  int // among the elements of a list, else -1
+	index  int // index in a list, else -1
 }
 
-// path is a field of the message at p as clients spell it: policies[3].rules.
-func (p *place) path(field protoreflect.FieldDescriptor) string {
+// path is a field of the message at p in the form of clients: policies[3].rules.
+func (p *position) path(field protoreflect.FieldDescriptor) string {
 	names := []string{field.JSONName()}
 	for ; p != nil; p = p.parent {
 		name := p.field.JSONName()
@@ -76,7 +76,7 @@ type tally []struct {
 	count int
 }
 
-// add counts n elements of a field and returns how many there were before.
+// add counts n elements of a field and returns the number before.
 func (t *tally) add(f *Field, n int) int {
 	for i := range *t {
 		if (*t)[i].field == f {
@@ -92,7 +92,7 @@ func (t *tally) add(f *Field, n int) int {
 	return 0
 }
 
-func (w *wire) message(data []byte, descriptor protoreflect.MessageDescriptor, at *place) error {
+func (w *wire) message(data []byte, descriptor protoreflect.MessageDescriptor, at *position) error {
 	if w.depth++; w.depth > MaxDepth {
 		return apierr.InvalidArgument("request", "messages must nest at most %d deep", MaxDepth)
 	}
@@ -118,7 +118,7 @@ func (w *wire) message(data []byte, descriptor protoreflect.MessageDescriptor, a
 	}
 	for _, c := range counts {
 		if c.field.Items == 0 {
-			continue // a message, once
+			continue // a singular message
 		}
 		if c.count > c.field.Items {
 			return c.field.TooMany(at.path(c.field.Descriptor), c.count)
@@ -127,9 +127,9 @@ func (w *wire) message(data []byte, descriptor protoreflect.MessageDescriptor, a
 	return nil
 }
 
-// field looks at one occurrence of a field. What is above the limit of a list is counted for the error, but not looked
-// at.
-func (w *wire) field(f *Field, kind protowire.Type, value []byte, counts *tally, at *place) error {
+// field checks one occurrence of a field. Elements above the limit of a list are counted for the error, but not
+// checked.
+func (w *wire) field(f *Field, kind protowire.Type, value []byte, counts *tally, at *position) error {
 	index := -1
 	if f.Items > 0 {
 		n := elements(f.Descriptor, kind, value)
@@ -145,7 +145,7 @@ func (w *wire) field(f *Field, kind protowire.Type, value []byte, counts *tally,
 	content, _ := protowire.ConsumeBytes(value)
 	switch {
 	case f.Descriptor.Message() != nil:
-		// Protobuf would merge them, and their lists with them. Encoders write one.
+		// Protobuf would merge repeated occurrences, including their lists. Encoders write one.
 		if f.Items == 0 && counts.add(f, 1) > 0 {
 			name := at.path(f.Descriptor)
 			return apierr.InvalidArgument(name, "%s must be given once", name)
@@ -153,7 +153,7 @@ func (w *wire) field(f *Field, kind protowire.Type, value []byte, counts *tally,
 		if f.Descriptor.IsMap() {
 			index = -1
 		}
-		return w.message(content, f.Descriptor.Message(), &place{parent: at, field: f.Descriptor, index: index})
+		return w.message(content, f.Descriptor.Message(), &position{parent: at, field: f.Descriptor, index: index})
 	case f.Descriptor.Kind() == protoreflect.StringKind, f.Descriptor.Kind() == protoreflect.BytesKind:
 		w.cost += int64(len(content))
 		return f.CheckText(content, func() string { return at.path(f.Descriptor) })
@@ -161,7 +161,7 @@ func (w *wire) field(f *Field, kind protowire.Type, value []byte, counts *tally,
 	return nil
 }
 
-// elements is how many elements one occurrence of a list holds: packed numbers are many.
+// elements is the number of elements in one occurrence of a list: packed numbers are many.
 func elements(field protoreflect.FieldDescriptor, kind protowire.Type, value []byte) int {
 	if kind != protowire.BytesType || field.Message() != nil {
 		return 1

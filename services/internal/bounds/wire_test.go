@@ -78,7 +78,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// What is decoded takes about what was reckoned: never a small part of it.
+// The decoded message takes about as much memory as calculated, never much more.
 func TestWireCost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		request := &policiesv1.ApplyRemediationPoliciesRequest{Bundle: &policiesv1.RemediationPoliciesBundle{}}
@@ -97,7 +97,7 @@ func TestWireCost(t *testing.T) {
 	})
 }
 
-// Of a request with a list that is too long, what says who may send it is left.
+// When a list is too long, the fields that authorization needs are still decoded.
 func TestScalars(t *testing.T) {
 	request := &findingsv1.BulkTriageRequest{DeploymentSlug: "acme", IssueIds: make([]int64, 1000), NewNote: strings.Repeat("x", 2<<20)}
 	left := &findingsv1.BulkTriageRequest{}
@@ -109,7 +109,7 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-// FuzzWire: nothing that Wire lets through has a list that is too long.
+// FuzzWire: no accepted message has a list that is too long.
 func FuzzWire(f *testing.F) {
 	f.Add(encode(f, &findingsv1.BulkTriageRequest{DeploymentSlug: "acme", IssueIds: []int64{1, 300}, Severities: []string{"high"}}))
 	f.Add([]byte{0x0b, 0x0c})

@@ -1,4 +1,4 @@
-// Package certs serves a TLS certificate from two files and follows changes of the files, so that a renewed
+// Package certs serves a TLS certificate from two files and reloads it when the files change, so that a renewed
 // certificate needs no restart.
 package certs
 
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// checkEvery bounds how often handshakes look at the files.
+// checkEvery is the shortest time between two checks of the files by handshakes.
 const checkEvery = time.Second
 
 // Reloader holds the certificate that is served. It is safe for concurrent use.
@@ -22,18 +22,18 @@ type Reloader struct {
 
 	mu      sync.Mutex
 	pair    *tls.Certificate
-	seen    fingerprint // of the files when they were last read, good or bad
+	seen    fingerprint // of the files when they were last read, valid or not
 	checked time.Time
 }
 
-// fingerprint tells one state of the files from another.
+// fingerprint identifies one version of the files.
 type fingerprint struct {
 	certTime, keyTime time.Time
 	certSize, keySize int64
 }
 
-// Load reads the pair. It fails when the files cannot be read, do not belong together, or hold a certificate
-// that is not valid now. log gets a line for each change of the files; nil is slog.Default.
+// Load reads the certificate and key. It fails when the files cannot be read, do not match, or hold a certificate that
+// is not valid now. log gets a line for each change of the files; nil is slog.Default.
 func Load(certFile, keyFile string, log *slog.Logger) (*Reloader, error) {
 	return load(certFile, keyFile, log, time.Now)
 }
@@ -55,7 +55,7 @@ func load(certFile, keyFile string, log *slog.Logger, now func() time.Time) (*Re
 	return r, nil
 }
 
-// Config returns a configuration for servers: TLS 1.2 or newer, HTTP/2 and HTTP/1.1.
+// Config returns a server configuration: TLS 1.2 or newer, HTTP/2 and HTTP/1.1.
 func (r *Reloader) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
@@ -64,8 +64,8 @@ func (r *Reloader) Config() *tls.Config {
 	}
 }
 
-// GetCertificate is for tls.Config. It looks at the files at most once a second; when they hold a good new pair
-// it serves that, otherwise the old one, and says so once.
+// GetCertificate is for tls.Config. It checks the files at most once a second. It serves a valid new pair; otherwise it
+// keeps the old one and logs the reason once.
 func (r *Reloader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,12 +76,12 @@ func (r *Reloader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error
 	return r.pair, nil
 }
 
-// reload reads the files when they changed since they were last read. The fingerprint is taken first: a change
-// in between is then seen the next time.
+// reload reads the files when they changed since the last read. It takes the fingerprint first, so that a change during
+// the read is noticed the next time.
 func (r *Reloader) reload() {
 	seen, err := r.look()
 	if err != nil {
-		// Between the two steps of a replacement a file may be missing for a moment; zero says "log once".
+		// While the files are being replaced, one may be missing for a moment. The zero value means "log once".
 		if r.seen != (fingerprint{}) {
 			r.log.Warn("TLS files cannot be read, keeping the certificate in use", slog.Any("error", err))
 		}
@@ -94,7 +94,7 @@ func (r *Reloader) reload() {
 	r.seen = seen
 	pair, err := r.read()
 	if err != nil {
-		r.log.Error("new TLS files are not good, keeping the certificate in use", slog.Any("error", err))
+		r.log.Error("new TLS files are not valid, keeping the certificate in use", slog.Any("error", err))
 		return
 	}
 	r.pair = pair

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// pair makes a self-signed certificate with the serial number, valid for an hour around now plus shift.
+// pair creates a self-signed certificate with this serial number, valid for an hour around now plus shift.
 func pair(t *testing.T, serial int64, shift time.Duration) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -55,7 +55,7 @@ func newFiles(t *testing.T) *files {
 	return &files{t: t, cert: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key"), clock: time.Now()}
 }
 
-// write replaces a file and gives it a time of its own, however fast the test is.
+// write replaces a file and gives it a new modification time, however fast the test is.
 func (f *files) write(path string, content []byte) {
 	f.t.Helper()
 	if err := os.WriteFile(path, content, 0o600); err != nil {
@@ -72,7 +72,7 @@ func (f *files) load() (*Reloader, error) {
 	return load(f.cert, f.key, slog.New(slog.NewTextHandler(&f.log, nil)), func() time.Time { return f.clock })
 }
 
-// serial moves the clock on and returns the serial number that a handshake gets.
+// serial advances the clock and returns the serial number that a handshake gets.
 func (f *files) serial(r *Reloader) int64 {
 	f.t.Helper()
 	f.clock = f.clock.Add(checkEvery)
@@ -119,7 +119,7 @@ func TestReload(t *testing.T) {
 	if got := f.serial(r); got != 2 {
 		t.Errorf("expired: %d", got)
 	}
-	for text, want := range map[string]int{"are not good": 2, "cannot be read": 1, "reloaded": 1, "expired at": 1, "PRIVATE": 0} {
+	for text, want := range map[string]int{"are not valid,": 2, "cannot be read": 1, "reloaded": 1, "expired at": 1, "PRIVATE": 0} {
 		if got := strings.Count(f.log.String(), text); got != want {
 			t.Errorf("%q is in the log %d times, want %d:\n%s", text, got, want, f.log.String())
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
-// accessLog writes one record a call and feeds the metrics. It is the only place that logs the error of a call.
+// accessLog writes one record per call and updates the metrics. It is the only place that logs the error of a call.
 func accessLog(d Deps) Link {
 	own := reportable{log: d.Log, metrics: d.Metrics}
 	logUnary, logStream := interceptors.UnaryServerInterceptor(own), interceptors.StreamServerInterceptor(own)
@@ -42,7 +42,7 @@ type reportable struct {
 	metrics *telemetry.Metrics
 }
 
-// ServerReporter begins the report of one call.
+// ServerReporter starts the report of one call.
 func (r reportable) ServerReporter(ctx context.Context, _ interceptors.CallMeta) (interceptors.Reporter, context.Context) {
 	c := callFrom(ctx)
 	r.metrics.InFlight.WithLabelValues(c.transport).Inc()
@@ -54,10 +54,10 @@ type report struct {
 	reportable
 	ctx   context.Context
 	call  *call
-	attrs [6]slog.Attr // room for those of a call that went well, so that its record costs no memory of its own
+	attrs [6]slog.Attr // enough for a successful call, so that its record needs no allocation
 }
 
-// PostCall ends the report: err is the final error.
+// PostCall ends the report. err is the final error.
 func (r *report) PostCall(err error, took time.Duration) {
 	c, code := r.call, status.Code(err)
 	r.metrics.InFlight.WithLabelValues(c.transport).Dec()
@@ -66,7 +66,7 @@ func (r *report) PostCall(err error, took time.Duration) {
 	if c.rule.GetNoLog() && level < slog.LevelWarn || !r.log.Enabled(r.ctx, level) {
 		return
 	}
-	// The request id and the method come with the context.
+	// The request id and the method come from the context.
 	attrs := append(r.attrs[:0], slog.String("code", code.String()),
 		slog.Int64("duration_us", took.Microseconds()),
 		slog.String("transport", c.transport), slog.String("remote", c.remote))
@@ -79,14 +79,14 @@ func (r *report) PostCall(err error, took time.Duration) {
 	if err != nil {
 		attrs = appendError(attrs, level, err)
 	}
-	// Not by LogAttrs, which walks up the stack to find out where that is.
+	// Not with LogAttrs, which walks up the stack to find the caller.
 	record := slog.NewRecord(time.Now(), level, "call", 0)
 	record.AddAttrs(telemetry.Inline(attrs))
-	_ = r.log.Handler().Handle(r.ctx, record) // as LogAttrs does: there is nobody to tell
+	_ = r.log.Handler().Handle(r.ctx, record) // as LogAttrs does: the error cannot be reported anywhere
 }
 
-// appendError says why a call failed: what went wrong inside for our own failures, and only the reason where it was the
-// caller's, because texts for callers repeat what they sent.
+// appendError adds the reason of a failed call. For our own failures it adds the internal error; for the caller's
+// mistakes only the reason, because texts for callers repeat what they sent.
 func appendError(attrs []slog.Attr, level slog.Level, err error) []slog.Attr {
 	attrs = append(attrs, slog.String("reason", apierr.ReasonName(apierr.ReasonOf(err))))
 	if level < slog.LevelWarn {
@@ -114,7 +114,7 @@ func logLevel(code codes.Code) slog.Level {
 	}
 }
 
-// principalName is the kind and id of who calls.
+// principalName is the kind and id of the caller.
 func principalName(c *call) string {
 	name := append(make([]byte, 0, 32), c.principal.Kind...)
 	return string(strconv.AppendInt(append(name, ':'), c.principal.ID, 10))

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// auditTimeout bounds the write of one entry: the caller waits for it.
+	// auditTimeout limits the write of one entry, because the caller waits for it.
 	auditTimeout = 5 * time.Second
-	// deniedPerSecond is how many denied attempts of one credential are recorded: far fewer than the rate limit lets
-	// through, because a caller who may do nothing must not fill the database.
+	// deniedPerSecond is how many denied attempts of one credential are recorded per second. It is far below the rate
+	// limit, because a caller without permissions must not fill the database.
 	deniedPerSecond = 5
 )
 
-// auditor records every call that could change something: what reached the handler, and the attempts of known callers
-// that the tenant or the access rule refused.
+// auditor records every call that could change something: calls that reached the handler, and the attempts of
+// authenticated callers that the tenant check or the access rule refused.
 type auditor struct {
 	trail   *audit.Trail
 	metrics *telemetry.Metrics
@@ -36,7 +36,7 @@ func newAuditor(trail *audit.Trail, metrics *telemetry.Metrics) (*auditor, error
 	return &auditor{trail: trail, metrics: metrics, denials: denials}, err
 }
 
-// audited reports whether calls of an RPC are recorded: those that can change something.
+// audited reports whether calls of an RPC are recorded, because they can change something.
 func audited(rule *optionsv1.MethodRule) bool {
 	switch rule.GetAudit() {
 	case optionsv1.Audit_AUDIT_ALWAYS:
@@ -48,12 +48,12 @@ func audited(rule *optionsv1.MethodRule) bool {
 	}
 }
 
-// link records calls that were allowed, however they end.
+// link records calls that were allowed, whether they succeed or fail.
 func (a *auditor) link() Link {
 	return Link{
 		Name: "audit",
 		Unary: func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
-			if c := callFrom(ctx); c.request == nil { // outside of a deployment: the tenant link has not looked at it
+			if c := callFrom(ctx); c.request == nil { // outside a deployment, the tenant link has not read the request
 				c.request, _ = req.(proto.Message)
 			}
 			err = a.around(ctx, func(ctx context.Context) error {
@@ -68,11 +68,12 @@ func (a *auditor) link() Link {
 	}
 }
 
-// around lets handle write its entries together with its changes (audit.Change), and writes one afterwards where that
-// left something untold: about a call that failed or changed nothing. That one is not part of a transaction; when it
-// cannot be written, the call has ended, and an error would make the caller repeat it. So a success stays one, and the
-// entry is logged as a whole, and written later if that may help. As many wait in memory as there is room for; then
-// calls are refused before they do anything.
+// around lets handle write its entries together with its changes (audit.Change). If handle failed or changed nothing,
+// around writes an entry afterwards, outside a transaction.
+//
+// When that entry cannot be written, the call has already ended, and an error would make the caller repeat it. So a
+// success stays a success; the whole entry is logged, and written later if a retry may help. The number of pending
+// entries in memory is limited. At the limit, calls are refused before they do anything.
 func (a *auditor) around(ctx context.Context, handle func(context.Context) error) error {
 	c := callFrom(ctx)
 	ctx, recorder := a.trail.Record(ctx, c.audit())
@@ -81,11 +82,11 @@ func (a *auditor) around(ctx context.Context, handle func(context.Context) error
 	}
 	if a.trail.Full() {
 		a.metrics.AuditFailures.WithLabelValues("full").Inc()
-		return apierr.Unavailable(nil, "the audit trail takes no entries now, so nothing may be changed: try again")
+		return apierr.Unavailable(nil, "the audit trail accepts no entries now, so changes are refused: try again")
 	}
 	returned := false
 	defer func() {
-		if !returned { // a panic goes by, with its stack untouched
+		if !returned { // let a panic pass with its stack
 			a.record(ctx, c, codes.Internal)
 		}
 	}()
@@ -97,7 +98,7 @@ func (a *auditor) around(ctx context.Context, handle func(context.Context) error
 	return err
 }
 
-// denied records that a known caller was refused.
+// denied records that an authenticated caller was refused.
 func (a *auditor) denied(ctx context.Context, c *call, err error) {
 	if c.principal == nil || !audited(c.rule) {
 		return
@@ -109,28 +110,29 @@ func (a *auditor) denied(ctx context.Context, c *call, err error) {
 	a.record(ctx, c, status.Code(apierr.Map(err)))
 }
 
-// record writes an entry of a call in a transaction of its own.
+// record writes an entry of a call in its own transaction.
 func (a *auditor) record(ctx context.Context, c *call, code codes.Code) {
 	call := c.audit()
 	if call.Home == 0 {
 		a.metrics.AuditFailures.WithLabelValues("unowned").Inc()
 		return
 	}
-	// The entry is owed even when the caller is gone or his time is up.
+	// The entry must be written even when the caller has gone or the deadline has passed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTimeout)
 	defer cancel()
 	if err := a.trail.Append(ctx, call, call.Home, code); err != nil {
 		reason := "write"
-		if a.trail.Owe(ctx, call, call.Home, code, err) {
+		if a.trail.AppendLater(ctx, call, call.Home, code, err) {
 			reason = "later"
 		}
 		a.metrics.AuditFailures.WithLabelValues(reason).Inc()
 	}
 }
 
-// audit describes the call for its entries. It belongs to the deployment in which it acts; one that acts in none, or
-// was refused by another, to the first of the caller's own: the administrators there are answerable for the credential,
-// and those of the other deployment should not learn who its strangers are.
+// audit describes the call for its entries. The entries belong to the deployment of the call. A call outside
+// a deployment, or one that another deployment refused, belongs to the first deployment of the caller: its
+// administrators are responsible for the credential, and the administrators of the other deployment should not learn
+// who tried.
 func (c *call) audit() audit.Call {
 	out := audit.Call{Method: c.method, RequestID: c.id, Remote: c.remote, Request: c.request}
 	if p := c.principal; p != nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 )
 
-// While as many entries wait for the database as there is room for, what would leave another is refused before it does
-// anything; what is only read is answered. When the database has taken them, all goes on.
+// When the limit of pending entries is reached, calls that need an entry are refused before they do anything, and reads
+// are answered. After the database has stored the entries, all calls work again.
 func TestAuditWithoutRoom(t *testing.T) {
 	f := newFixture(t)
 	var reached atomic.Int64
 	f.handlers.update = func(context.Context, *projectsv1.UpdateProjectRequest) error { reached.Add(1); return nil }
 	call := audit.Call{Actor: audit.Actor{Kind: "token", ID: 1, Name: "x"}, Method: "/x"}
 	for !f.trail.Full() {
-		if !f.trail.Owe(t.Context(), call, f.acme, codes.PermissionDenied, syscall.ENOSPC) {
+		if !f.trail.AppendLater(t.Context(), call, f.acme, codes.PermissionDenied, syscall.ENOSPC) {
 			t.Fatal("an entry is lost")
 		}
 	}

@@ -27,7 +27,7 @@ import (
 func TestAudit(t *testing.T) {
 	f := newFixture(t)
 	reader := f.token(access.RoleReadOnly, access.ScopeWebAPI)
-	stranger := func(ctx context.Context, conn grpc.ClientConnInterface) error { return badUpdate(ctx, conn, "globex") }
+	foreign := func(ctx context.Context, conn grpc.ClientConnInterface) error { return badUpdate(ctx, conn, "globex") }
 	read := func(ctx context.Context, conn grpc.ClientConnInterface) error { return getProject(ctx, conn, "acme") }
 	for _, c := range []struct {
 		name    string
@@ -41,14 +41,14 @@ func TestAudit(t *testing.T) {
 		{"a panic", f.admin, goodUpdate, func(context.Context, *projectsv1.UpdateProjectRequest) error { panic("x") }, "Internal"},
 		{"a bad request", f.admin, func(ctx context.Context, conn grpc.ClientConnInterface) error { return badUpdate(ctx, conn, "acme") }, nil, "InvalidArgument"},
 		{"the wrong role", reader, goodUpdate, nil, "PermissionDenied"},
-		{"the wrong deployment", reader, stranger, nil, "NotFound"},
+		{"the wrong deployment", reader, foreign, nil, "NotFound"},
 		{"reading", f.admin, read, nil, ""},
 		{"nobody", "sgp_nobody", goodUpdate, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, conn := range f.conns {
 				f.handlers.update = c.handler
-				_ = c.call(as(t.Context(), c.token), conn) // how it ends is in the entry
+				_ = c.call(as(t.Context(), c.token), conn) // the entry shows the result
 				entries := f.audit(f.acme)
 				if c.want == "" {
 					if len(entries) != 0 {
@@ -70,7 +70,7 @@ func TestAudit(t *testing.T) {
 		})
 	}
 	if entries := f.audit(f.globex); len(entries) != 0 {
-		t.Errorf("the deployment of somebody else learns of strangers: %v", entries)
+		t.Errorf("the other deployment has entries about foreign callers: %v", entries)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestAuditRequest(t *testing.T) {
 	}
 }
 
-// tagging is a handler that makes a change as handlers do; fail is what it returns afterwards.
+// tagging is a handler that makes a change in the usual way and then returns fail.
 func (f *fixture) tagging(fail error) func(context.Context, *projectsv1.UpdateProjectRequest) error {
 	return func(ctx context.Context, _ *projectsv1.UpdateProjectRequest) error {
 		if err := f.tag(ctx, nil); err != nil {
@@ -94,7 +94,7 @@ func (f *fixture) tagging(fail error) func(context.Context, *projectsv1.UpdatePr
 	}
 }
 
-// tag makes a tag in a transaction that ends with fail.
+// tag creates a tag in a transaction that ends with fail.
 func (f *fixture) tag(ctx context.Context, fail error) error {
 	return f.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := tx.Tag.Create().SetName(rand.Text()).SetCreatedAt(store.Now()).Save(ctx)
@@ -113,8 +113,8 @@ func (f *fixture) tags() int {
 	return n
 }
 
-// TestAuditOfChanges: an entry for each transaction that changes something, and one more only when that leaves
-// something untold.
+// TestAuditOfChanges: each transaction that changes something gets an entry. One more is written only for a result that
+// these do not show.
 func TestAuditOfChanges(t *testing.T) {
 	f := newFixture(t)
 	broken := errors.New("x")
@@ -150,7 +150,7 @@ func TestAuditOfChanges(t *testing.T) {
 			for _, conn := range f.conns {
 				f.handlers.update = c.handler
 				before := f.tags()
-				_ = goodUpdate(as(t.Context(), f.admin), conn) // how it ends is in the entries
+				_ = goodUpdate(as(t.Context(), f.admin), conn) // the entries show the result
 				var got []string
 				for _, e := range f.audit(f.acme) {
 					code := e.Code
@@ -170,7 +170,7 @@ func TestAuditOfChanges(t *testing.T) {
 	}
 }
 
-// Calls whose rule does not ask for entries get them all the same when they change something.
+// Calls with a rule that requires no entries still get them when they change something.
 func TestAuditOfUnexpectedChanges(t *testing.T) {
 	f := newFixture(t)
 	f.handlers.get = func(ctx context.Context, _ *projectsv1.GetProjectRequest) error { return f.tag(ctx, nil) }
@@ -183,13 +183,13 @@ func TestAuditOfUnexpectedChanges(t *testing.T) {
 		_, err := deploymentsv1.NewDeploymentsServiceClient(conn).ListDeployments(as(t.Context(), f.admin), &deploymentsv1.ListDeploymentsRequest{})
 		must(t, err)
 		if here, there := f.audit(f.acme), f.audit(f.globex); len(here) != 0 || len(there) != 1 {
-			t.Errorf("got %v in the caller's deployment and %v in that of the change", here, there)
+			t.Errorf("got %v in the caller's deployment and %v in the deployment of the change", here, there)
 		}
 	}
 }
 
-// A change without its entry is rolled back. One that is told of only afterwards is not undone by an audit that fails:
-// the answer is a success, the loss is logged and counted.
+// A change is rolled back when its entry fails. When only the entry after the call fails, the response stays a success,
+// and the loss is logged and counted.
 func TestAuditFailure(t *testing.T) {
 	f := newFixture(t)
 	for _, pool := range f.store.Pools() {
@@ -222,7 +222,7 @@ func TestAuditOfDenialsIsThrottled(t *testing.T) {
 	for range 50 {
 		wantCode(t, goodUpdate(as(t.Context(), reader), f.conns["http"]), codes.PermissionDenied)
 	}
-	most := 5 + int(math.Ceil(5*time.Since(begun).Seconds())) // five at once, and five a second
+	most := 5 + int(math.Ceil(5*time.Since(begun).Seconds())) // a burst of five, then five a second
 	if n := len(f.audit(f.acme)); n < 5 || n > most {
 		t.Errorf("%d of 50 denials recorded, want at most %d", n, most)
 	}

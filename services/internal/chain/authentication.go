@@ -10,11 +10,11 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// authenticate finds out who calls. Public RPCs do not verify credentials, so that a stale one cannot fail a probe.
+// authenticate identifies the caller. Public RPCs do not verify credentials, so that a stale one cannot fail a probe.
 func authenticate(d Deps) Link {
 	return check(func(ctx context.Context, c *call) (context.Context, error) {
 		if c.rule == nil {
-			// The rules cover every RPC that is registered; an RPC without one must not run.
+			// The rules cover every registered RPC. An RPC without a rule must not run.
 			return nil, apierr.NotImplemented("there is no operation %s", c.method)
 		}
 		header, err := authorization(ctx)
@@ -32,7 +32,7 @@ func authenticate(d Deps) Link {
 	}).link("authentication")
 }
 
-// authorization returns the header, empty when there is none.
+// authorization returns the header, or "".
 func authorization(ctx context.Context) (string, error) {
 	switch values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) {
 	case 0:
@@ -40,7 +40,7 @@ func authorization(ctx context.Context) (string, error) {
 	case 1:
 		return values[0], nil
 	default:
-		// A proxy in front may have judged another of them than we would.
+		// A proxy in front may have checked another of these headers than this server would.
 		return "", apierr.Unauthenticated("the request has %d Authorization headers, want one", len(values))
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
-// BenchmarkUnary is what a call with an API token costs beside its handler: in process as each HTTP request does, and
-// over a (memory) connection; with the access log in a file, and without.
+// BenchmarkUnary measures a call with an API token without its handler: in process, as for HTTP requests, and over a
+// memory connection; with the access log in a file, and without.
 func BenchmarkUnary(b *testing.B) {
 	for _, level := range []string{"info", "error"} {
 		file, err := os.Create(filepath.Join(b.TempDir(), "log"))
 		must(b, err)
 		lines := telemetry.NewLogBuffer(file)
-		lines.Gather()
+		lines.StartBuffering()
 		f := newFixture(b, func(d *chain.Deps) {
 			d.RateLimit = 1e9
 			var err error
@@ -33,6 +33,6 @@ func BenchmarkUnary(b *testing.B) {
 				}
 			})
 		}
-		must(b, errors.Join(lines.Through(), file.Close()))
+		must(b, errors.Join(lines.StopBuffering(), file.Close()))
 	}
 }

@@ -12,50 +12,42 @@ import (
 	"github.com/palisade/palisade/services/internal/unread"
 )
 
-// The transports of a call, as logs and metrics name them.
+// The transports of a call in logs and metrics.
 const (
 	transportGRPC = "grpc"
 	transportHTTP = "http"
 )
 
-// call is what the chain knows about one call. The links run on one goroutine, so that no lock is needed.
+// call is the state of one call in the chain. The links run on one goroutine, so it needs no lock.
 type call struct {
 	id        string // request id
 	method    string // full method, "/package.Service/Method"
 	transport string
 	remote    string // address of the caller, without its port
 	rule      *optionsv1.MethodRule
-	report    *quota.Report  // where the gateway looks for the quota; nil over gRPC
-	unread    unread.Request // decodes the request; nil for streams, and for calls that came decoded
+	report    *quota.Report  // passes the quota to the gateway; nil over gRPC
+	unread    unread.Request // decodes the request; nil for streams and for requests that are decoded already
 
 	principal *access.Principal // set by authentication; nil for public RPCs
 	grant     *access.Grant     // set by tenant
-	counted   bool              // whether the limits have counted it
+	counted   bool              // whether the rate limits have counted it
 	quota     *quota.Quota      // set when it is counted; nil without a limit
 	stream    grpc.ServerStream // nil for a unary call
-	told      bool              // whether a stream has told its quota
-	request   proto.Message     // the request, or the first message of a stream; for the audit
-	// unreadable is why the request could not be decoded, set by request.
+	quotaSent bool              // whether a stream has sent its quota
+	request   proto.Message     // the request, or the first message of a stream; for the audit trail
+	// unreadable is why the request could not be decoded. The link readRequest sets it.
 	unreadable error
 }
 
 type callKey struct{}
 
-// callFrom returns the record that the outermost link made.
+// callFrom returns the state that the outermost link created.
 func callFrom(ctx context.Context) *call {
 	c, ok := ctx.Value(callKey{}).(*call)
 	if !ok {
 		panic("chain: a link runs without the request id link around it")
 	}
 	return c
-}
-
-// RequestID returns the id of the call that ctx belongs to; empty outside of a call.
-func RequestID(ctx context.Context) string {
-	if c, ok := ctx.Value(callKey{}).(*call); ok {
-		return c.id
-	}
-	return ""
 }
 
 // contextStream is a stream with another context.

@@ -19,47 +19,47 @@ import (
 	"github.com/palisade/palisade/services/internal/traffic"
 )
 
-// Link is one interceptor in both its forms.
+// Link is one interceptor in its unary and its stream form.
 type Link struct {
 	Name   string
 	Unary  grpc.UnaryServerInterceptor
 	Stream grpc.StreamServerInterceptor
 }
 
-// Deps is what the links work with. All fields are required unless they say otherwise.
+// Deps are the dependencies of the links. All fields are required unless they say otherwise.
 type Deps struct {
 	Log           *slog.Logger
 	Metrics       *telemetry.Metrics
 	Rules         *access.Rules
 	Authenticator *access.Authenticator
 	Store         *store.Store
-	// Trail takes the audit entries.
+	// Trail stores the audit entries.
 	Trail *audit.Trail
 	// Validator checks requests; see NewValidator.
 	Validator protovalidate.Validator
-	// RateLimit is in calls per second and credential, DeploymentRateLimit in calls per second and deployment, both on
-	// this node; 0 means no limit.
+	// RateLimit is in calls per second and credential, DeploymentRateLimit in calls per second and deployment. Both
+	// count on this node. 0 means no limit.
 	RateLimit, DeploymentRateLimit float64
 	Uploads                        UploadLimits
-	// Intake is the memory for requests, and MaxMessage the largest message over gRPC in bytes.
+	// Intake is the memory budget for requests, and MaxMessage the largest message over gRPC in bytes.
 	Intake     *intake.Budget
 	MaxMessage int64
-	health     *intake.Budget // of health checks; made by New
-	// Corrupt is told of errors that say that the database is damaged; nil means that nobody is.
+	health     *intake.Budget // for health checks; created by New
+	// Corrupt is called with errors that mean a damaged database. nil ignores them.
 	Corrupt func(error)
-	// Calls are told of every unary call that changes nothing.
+	// Calls counts every unary call that changes nothing.
 	Calls *traffic.Calls
-	// RequestTimeout bounds every unary call and UploadTimeout every upload, whatever the caller asks for; 0 means no
-	// bound. Over gRPC it does not end the wait for the message.
+	// RequestTimeout limits every unary call and UploadTimeout every upload, whatever the caller's own deadline. 0
+	// means no limit. Over gRPC it does not end the wait for the message.
 	RequestTimeout, UploadTimeout time.Duration
-	// Draining is done when the server stops. Streams that have no end of their own (health watches, reflection) end
-	// then; nil means never.
+	// Draining is done when the server stops. Streams without an end of their own (health watches, reflection) end
+	// then. nil means never.
 	Draining context.Context
 }
 
-// New returns the links, outermost first. The order is part of the design: a caller without credentials learns nothing
-// else (401) and the request is not even read, a foreign deployment looks like an absent one (404) before roles are
-// told (403), and only who may call learns what is wrong with the request (400).
+// New returns the links, outermost first. The order is part of the security design. An unauthenticated caller learns
+// nothing else (401), and its request is not even read. A deployment of other people looks like a missing one (404)
+// before roles are checked (403). Only an authorized caller learns what is wrong with the request (400).
 func New(d Deps) ([]Link, error) {
 	d.health = intake.New(healthMemory, 1)
 	limits, err := newQuotas(d.RateLimit, d.DeploymentRateLimit, d.Metrics.RateLimited.Inc)
@@ -82,15 +82,15 @@ func New(d Deps) ([]Link, error) {
 		resolveTenant(d, auditor),
 		applyRule(auditor),
 		limitRate(limits, newUploadGate(d.Uploads, d.Metrics.RateLimited.Inc)),
-		shareReads(newReadGates(d.Store)),
+		limitReads(newReadGates(d.Store)),
 		auditor.link(),
 		validate(d.Validator),
 	}, nil
 }
 
-// countCalls lets long work know that somebody waits for an answer that only reads. What changes something may wait for
-// just that work, and then each would wait for the other. A request that is still on its way is not waited for: its
-// sender could be slow.
+// countCalls counts unary reads as in-flight requests, so that long work can yield to them. Writes do not count: a
+// write may wait for that very work, and then each would wait for the other. A request that is still arriving does not
+// count either, because its sender may be slow.
 func countCalls(calls *traffic.Calls) Link {
 	return Link{
 		Name: "traffic",
@@ -107,7 +107,7 @@ func countCalls(calls *traffic.Calls) Link {
 	}
 }
 
-// Interceptors returns the links as the in-process connection takes them.
+// Interceptors returns the links in the form of the in-process connection.
 func Interceptors(links []Link) (unary []grpc.UnaryServerInterceptor, stream []grpc.StreamServerInterceptor) {
 	for _, link := range links {
 		unary, stream = append(unary, link.Unary), append(stream, link.Stream)
@@ -115,8 +115,8 @@ func Interceptors(links []Link) (unary []grpc.UnaryServerInterceptor, stream []g
 	return unary, stream
 }
 
-// ServerOptions installs the links in the gRPC server, inside the stats handler that makes the spans; nil when tracing
-// is off.
+// ServerOptions installs the links in the gRPC server, inside the stats handler that creates the spans. spans is nil
+// when tracing is off.
 func ServerOptions(spans stats.Handler, links []Link) []grpc.ServerOption {
 	unary, stream := Interceptors(links)
 	options := []grpc.ServerOption{grpc.UnaryInterceptor(inprocess.ChainUnary(unary)), grpc.ChainStreamInterceptor(stream...)}
@@ -126,7 +126,7 @@ func ServerOptions(spans stats.Handler, links []Link) []grpc.ServerOption {
 	return options
 }
 
-// check is a link that only decides whether a call goes on, and with which context.
+// check is a link that only decides whether a call continues, and with which context.
 type check func(ctx context.Context, c *call) (context.Context, error)
 
 func (f check) link(name string) Link {

@@ -1,10 +1,10 @@
-// Package chain holds what happens to every call before and after its handler: one interceptor a file, in the order
-// that New lists. The same list serves the gRPC port and the in-process connection of the HTTP gateway, so that neither
-// way in skips a step.
+// Package chain contains the interceptors of every call, one per file, in the order of New. The gRPC port and the
+// in-process connection of the HTTP gateway use the same list, so that no transport skips a step.
 //
-// Inner links write what they learn (who calls, which deployment) into a record that the context carries from the
-// outermost link on; the access log and the audit read it on the way out.
+// Inner links write what they find out (caller, deployment) into a record that the outermost link puts into the
+// context. The access log and the audit link read it after the call.
 //
-// Where go-grpc-middleware has an interceptor it is used, with two exceptions: its rate limiter and its protovalidate
-// interceptor turn errors into texts and so lose what our answers must carry (RetryInfo; the value that was got).
+// The chain uses go-grpc-middleware where possible, with two exceptions: its rate limiter and its protovalidate
+// interceptor turn errors into texts and so lose details that our errors must carry (RetryInfo; the value that was
+// got).
 package chain

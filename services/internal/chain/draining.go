@@ -8,7 +8,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// untilDraining ends a stream when the server stops; it would otherwise last until the grace period is over.
+// untilDraining ends a stream when the server stops. Otherwise it would last until the end of the grace period.
 func untilDraining(srv any, ss grpc.ServerStream, ctx, draining context.Context, handler grpc.StreamHandler) error {
 	if draining == nil {
 		return handler(srv, withContext(ss, ctx))
@@ -23,7 +23,7 @@ func untilDraining(srv any, ss grpc.ServerStream, ctx, draining context.Context,
 	return err
 }
 
-// drainingStream also stops waiting for messages when its context ends. The stream below knows only the context of the
+// drainingStream also stops waiting for messages when its context ends. The stream below only knows the context of the
 // connection.
 type drainingStream struct {
 	grpc.ServerStream
@@ -33,8 +33,8 @@ type drainingStream struct {
 // Context ends when the server drains.
 func (s *drainingStream) Context() context.Context { return s.ctx }
 
-// RecvMsg receives the next message into m, unless the context ends first; m must not be used then. What waits below
-// ends with the stream, which is soon: the handler has been told.
+// RecvMsg receives the next message into m, unless the context ends first; then m must not be used. The read below ends
+// with the stream, which is soon, because the handler got the error.
 func (s *drainingStream) RecvMsg(m any) error {
 	received := make(chan error, 1)
 	go func() { received <- s.ServerStream.RecvMsg(m) }()

@@ -12,8 +12,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// mapErrors makes the error that leaves out of whatever the handler returned. corrupt is told of a damaged database;
-// nil where nobody wants to know.
+// mapErrors maps the handler's error to the error for the caller. It calls corrupt with errors of a damaged database.
+// corrupt may be nil.
 func mapErrors(corrupt func(error)) Link {
 	leaving := func(ctx context.Context, err error) error {
 		if corrupt != nil && apierr.IsCorrupt(err) {
@@ -39,7 +39,7 @@ func mapErrors(corrupt func(error)) Link {
 	}
 }
 
-// answer is a final error: the status of err and the request id as google.rpc.RequestInfo.
+// answer is a final error: the status of err with the request id as google.rpc.RequestInfo.
 type answer struct {
 	err    error // of apierr
 	status *status.Status
@@ -48,7 +48,7 @@ type answer struct {
 // Error is the text for the log.
 func (a *answer) Error() string { return a.err.Error() }
 
-// GRPCStatus is what the caller gets.
+// GRPCStatus is the status for the caller.
 func (a *answer) GRPCStatus() *status.Status { return a.status }
 
 // Unwrap returns the error of package apierr.
@@ -57,7 +57,7 @@ func (a *answer) Unwrap() error { return a.err }
 func finish(ctx context.Context, err error) error {
 	mapped := apierr.Map(err)
 	if late := ctx.Err(); late != nil && status.Code(mapped) == codes.Internal {
-		// A query that a deadline cut off may fail in ways that do not say so ("transaction has already been rolled back").
+		// A query that a deadline cut off may fail with another error ("transaction has already been rolled back").
 		mapped = apierr.Map(fmt.Errorf("%w: %w", late, err))
 	}
 	st, _ := status.FromError(mapped)

@@ -45,7 +45,7 @@ import (
 	"github.com/palisade/palisade/services/internal/unread"
 )
 
-// fixture is a server with the whole chain, reached over a socket and in process, on a store with two deployments.
+// fixture is a server with the whole chain, over a socket and in process, on a store with two deployments.
 type fixture struct {
 	t       testing.TB
 	store   *store.Store
@@ -57,7 +57,7 @@ type fixture struct {
 	logs    *logBuffer
 	links   []chain.Link
 
-	// The ways in: "grpc" and "http" (the in-process connection that the gateway uses).
+	// The transports: "grpc" and "http" (the in-process connection of the gateway).
 	conns map[string]grpc.ClientConnInterface
 
 	acme, globex int64 // deployments
@@ -65,7 +65,7 @@ type fixture struct {
 	handlers     *handlers
 }
 
-// handlers are the services under test; a nil function answers with an empty message.
+// handlers are the services under test. A nil function returns an empty message.
 type handlers struct {
 	platformv1.UnimplementedMiscellaneousServiceServer
 	projectsv1.UnimplementedProjectsServiceServer
@@ -77,7 +77,7 @@ type handlers struct {
 	get    func(context.Context, *projectsv1.GetProjectRequest) error
 	list   func(context.Context) error
 	upload func(context.Context, []*scansv1.UploadReportRequest) error
-	begun  func() // an upload has reached its handler
+	begun  func() // called when an upload reaches its handler
 }
 
 func (h *handlers) Ping(context.Context, *platformv1.PingRequest) (*platformv1.PingResponse, error) {
@@ -132,7 +132,7 @@ func (h *handlers) UploadReport(stream grpc.ClientStreamingServer[scansv1.Upload
 	return stream.SendAndClose(&scansv1.UploadReportResponse{})
 }
 
-// newFixture starts the server; change may alter the chain's settings.
+// newFixture starts the server. change may alter the settings of the chain.
 func newFixture(t testing.TB, change ...func(*chain.Deps)) *fixture {
 	t.Helper()
 	ctx := t.Context()
@@ -207,14 +207,14 @@ func (f *fixture) serve(all grpchan.HandlerMap, log *slog.Logger) {
 	f.conns = map[string]grpc.ClientConnInterface{"grpc": conn, "http": inProcess}
 }
 
-// each runs a test over both ways in.
+// each runs a test over both transports.
 func (f *fixture) each(run func(t *testing.T, conn grpc.ClientConnInterface, transport string)) {
 	for transport, conn := range f.conns {
 		f.t.(*testing.T).Run(transport, func(t *testing.T) { run(t, conn, transport) })
 	}
 }
 
-// token makes an API token of acme.
+// token creates an API token of acme.
 func (f *fixture) token(role access.Role, scopes ...access.Scope) string {
 	f.t.Helper()
 	_, value, err := f.tokens.Create(f.t.Context(), access.TokenSpec{DeploymentID: f.acme, Name: "test", Scopes: scopes, Role: role})
@@ -222,7 +222,7 @@ func (f *fixture) token(role access.Role, scopes ...access.Scope) string {
 	return value
 }
 
-// userToken makes a user who belongs to both deployments, and a JSON Web Token for him.
+// userToken creates a user in both deployments and returns their JSON Web Token.
 func (f *fixture) userToken(role access.Role) string {
 	f.t.Helper()
 	ctx := tenant.System(f.t.Context())
@@ -243,7 +243,7 @@ func (f *fixture) userToken(role access.Role) string {
 	return value
 }
 
-// audit returns the audit entries of a deployment, the oldest first, and forgets them.
+// audit returns the audit entries of a deployment, oldest first, and deletes them.
 func (f *fixture) audit(deploymentID int64) []*ent.AuditEntry {
 	f.t.Helper()
 	ctx := tenant.NewContext(context.Background(), deploymentID)
@@ -274,7 +274,7 @@ func wantCode(t *testing.T, err error, want codes.Code) {
 	}
 }
 
-// detail finds an error detail of the type of D.
+// detail finds an error detail of type D.
 func detail[D any](err error) (D, bool) {
 	for _, d := range status.Convert(err).Details() {
 		if found, ok := d.(D); ok {
@@ -308,7 +308,7 @@ func (b *logBuffer) empty() bool {
 	return b.text.Len() == 0
 }
 
-// take returns the records since the last take; those of other messages than "call" too.
+// take returns the records since the last take, including messages other than "call".
 func (b *logBuffer) take(t *testing.T) (records []map[string]any, raw string) {
 	t.Helper()
 	b.mu.Lock()

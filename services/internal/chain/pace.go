@@ -9,12 +9,11 @@ import (
 	"github.com/palisade/palisade/services/internal/pace"
 )
 
-// maxChunk is the size of the largest message of an upload, as its rules say.
+// maxChunk is the largest message of an upload, from the rules in its proto.
 const maxChunk = 1 << 20
 
-// pacedStream is an upload over gRPC. It stops waiting for messages when they come too slowly, or when the longest time
-// for an upload is over: the stream below knows only the context of the connection, and would wait for as long as that
-// lives.
+// pacedStream is an upload over gRPC. It stops waiting for messages when they arrive too slowly, or at the upload
+// timeout. The stream below only knows the context of the connection, and would wait as long as that lives.
 type pacedStream struct {
 	grpc.ServerStream
 	ctx   context.Context
@@ -22,17 +21,17 @@ type pacedStream struct {
 	meter *pace.Meter
 }
 
-// newPacedStream measures whole messages, and allows for the one that is on its way.
+// newPacedStream measures whole messages, and allows for the one that is arriving.
 func newPacedStream(ss grpc.ServerStream, rule pace.Rule) *pacedStream {
 	rule = rule.ForMessages(maxChunk)
 	return &pacedStream{ServerStream: ss, ctx: ss.Context(), rule: rule, meter: rule.Meter()}
 }
 
-// Context is that of the call.
+// Context is the context of the call.
 func (s *pacedStream) Context() context.Context { return s.ctx }
 
-// RecvMsg receives the next message into m, unless there is no more time for it; m must not be used then. What waits
-// below ends with the stream, which is soon: the handler has been told.
+// RecvMsg receives the next message into m, unless its time is over; then m must not be used. The read below ends with
+// the stream, which is soon, because the handler got the error.
 func (s *pacedStream) RecvMsg(m any) error {
 	var late <-chan time.Time
 	if left, limited := s.meter.Left(); limited {

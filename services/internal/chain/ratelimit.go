@@ -20,18 +20,18 @@ import (
 	"github.com/palisade/palisade/services/internal/quota"
 )
 
-// maxBuckets bounds the memory of one kind of buckets: about 10 MB. A caller whose bucket was dropped for a newer one
-// starts with a full one.
+// maxBuckets limits the memory of one kind of buckets to about 10 MB. A caller with an evicted bucket starts with a
+// full one.
 const maxBuckets = 50_000
 
-// buckets are the token buckets of one limit, by whom it holds for. Each node counts for itself.
+// buckets are the token buckets of one limit, by their subject. Each node counts for itself.
 type buckets[K comparable] struct {
 	*lru.Cache[K, *rate.Limiter]
 	perSecond rate.Limit
 	burst     int
 }
 
-// newBuckets allow perSecond calls on average, and as many at once; 0 allows all.
+// newBuckets allows perSecond calls on average, and the same number as a burst. 0 allows all.
 func newBuckets[K comparable](perSecond float64) (buckets[K], error) {
 	cache, err := lru.New[K, *rate.Limiter](maxBuckets)
 	return buckets[K]{Cache: cache, perSecond: rate.Limit(perSecond), burst: int(min(math.Ceil(perSecond), math.MaxInt32))}, err
@@ -43,27 +43,29 @@ func (b *buckets[K]) of(key K) *rate.Limiter {
 	}
 	bucket := rate.NewLimiter(b.perSecond, b.burst)
 	if other, exists, _ := b.PeekOrAdd(key, bucket); exists {
-		return other // of a call at the same moment
+		return other // a concurrent call created it
 	}
 	return bucket
 }
 
-// credential is what the calls of one caller have in common.
+// credential identifies the calls that count together.
 type credential struct {
 	kind access.Kind
 	id   int64
 }
 
-// limiter counts the calls of each credential, and those without one by address.
+// limiter counts the calls of each credential, and unauthenticated calls by address.
 type limiter struct {
-	// Callers without a credential can come from any number of addresses; they must not drop the buckets of the others.
+	// Unauthenticated callers can come from any number of addresses. They must not evict the buckets of authenticated
+	// ones.
 	credentials buckets[credential]
 	addresses   buckets[string]
 	health      buckets[string]
 	refused     func()
 }
 
-// newLimiter allows perSecond calls on average, and as many at once; 0 allows all. refused is called for each refusal.
+// newLimiter allows perSecond calls on average, and the same number as a burst. 0 allows all. refused is called for
+// each refusal.
 func newLimiter(perSecond float64, refused func()) (*limiter, error) {
 	l := &limiter{refused: refused}
 	var err error
@@ -77,7 +79,7 @@ func newLimiter(perSecond float64, refused func()) (*limiter, error) {
 	return l, err
 }
 
-// take counts one call and returns 0, or how long the caller has to wait.
+// take counts one call. It returns 0, or how long the caller must wait.
 func (l *limiter) take(c *call, now time.Time) time.Duration {
 	bucket := l.bucket(c)
 	if bucket == nil || bucket.AllowN(now, 1) {
@@ -86,13 +88,13 @@ func (l *limiter) take(c *call, now time.Time) time.Duration {
 	r := bucket.ReserveN(now, 1)
 	wait := r.DelayFrom(now)
 	if wait > 0 {
-		r.CancelAt(now) // a refused call costs nothing, or a caller who keeps trying would never get in again
+		r.CancelAt(now) // a refused call costs nothing; otherwise a caller that keeps trying would never succeed
 	}
 	return wait
 }
 
-// healthService is what load balancers ask. Its calls have a limit of their own by address: what strangers do elsewhere
-// must not make a node look broken.
+// healthService is the service that load balancers probe. It has its own limit by address, so that other
+// unauthenticated requests cannot make a node look unhealthy.
 const healthService = "/grpc.health.v1.Health/"
 
 func isHealth(method string) bool { return strings.HasPrefix(method, healthService) }
@@ -111,11 +113,11 @@ func (l *limiter) bucket(c *call) *rate.Limiter {
 	}
 }
 
-// quotas are the two limits of a call: that of its credential and that of its deployment.
+// quotas are the two limits of a call: the limit of its credential and the limit of its deployment.
 type quotas struct {
 	callers     *limiter
 	deployments buckets[int64]
-	policy      string // of the fields that tell callers
+	policy      string // value of the policy field for callers
 }
 
 func newQuotas(perCredential, perDeployment float64, refused func()) (*quotas, error) {
@@ -140,15 +142,15 @@ func newQuotas(perCredential, perDeployment float64, refused func()) (*quotas, e
 		if q.policy != "" {
 			q.policy += ", "
 		}
-		requests, window := inWhole(float64(limit.perSecond))
+		requests, window := wholeRate(float64(limit.perSecond))
 		q.policy += fmt.Sprintf("%.0f;w=%.0f;comment=%q", requests, window, limit.of)
 	}
 	return q, nil
 }
 
-// inWhole is a rate as a whole number of requests in a whole number of seconds, within a minute of the shortest that
-// has one, as near to it as there is.
-func inWhole(perSecond float64) (requests, window float64) {
+// wholeRate expresses a rate as a whole number of requests in a whole number of seconds, as close as possible with a
+// window of up to a minute.
+func wholeRate(perSecond float64) (requests, window float64) {
 	shortest := math.Ceil(1 / perSecond)
 	off := math.Inf(1)
 	for w := shortest; w < shortest+60; w++ {
@@ -160,14 +162,14 @@ func inWhole(perSecond float64) (requests, window float64) {
 	return requests, window
 }
 
-// verifiesItself reports whether the handler of an RPC finds out itself who calls, by a signature over the body.
+// verifiesItself reports whether the handler of an RPC authenticates the caller, by a signature over the body.
 func verifiesItself(rule *optionsv1.MethodRule) bool {
 	return rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC && rule.GetUploadPath() != ""
 }
 
-// limitRate refuses calls that come too fast, and makes uploads wait for their turn. Those whose handler verifies them
-// are let through: whose signature is right is not to feel what others of the same address do. The others are counted
-// afterwards, by countRefusals, and the handler learns that there were too many of them.
+// limitRate refuses calls over the rate limit, and makes uploads wait for their turn. Calls that their handler
+// authenticates are let through, so that a caller with a valid signature does not suffer from others at the same
+// address. countRefusals counts them afterwards if they fail, and the handler learns that the limit is used up.
 func limitRate(q *quotas, uploads *uploadGate) Link {
 	link := check(func(ctx context.Context, c *call) (context.Context, error) {
 		var err error
@@ -194,9 +196,9 @@ func limitRate(q *quotas, uploads *uploadGate) Link {
 	return link
 }
 
-// countRefusals counts the calls that are refused before limitRate has them, or it would cost nothing to try tokens, or
-// the deployments of others. Callers without a valid credential are counted by address; those of the same address who
-// have one are not, and learn from the answer only that they have none.
+// countRefusals counts the calls that are refused before limitRate runs. Otherwise guessing tokens or deployments would
+// cost nothing. Callers without a valid credential are counted by address. Callers at the same address with a valid
+// credential are not affected.
 func countRefusals(q *quotas) Link {
 	counted := func(ctx context.Context, err error) error {
 		c := callFrom(ctx)
@@ -220,7 +222,7 @@ func countRefusals(q *quotas) Link {
 	}
 }
 
-// refusal reports whether a call ended because of what its caller is, or sent, or was too slow to send.
+// refusal reports whether a call ended because of who the caller is, what it sent, or how slowly.
 func refusal(err error) bool {
 	switch status.Code(apierr.Map(err)) {
 	case codes.Unauthenticated, codes.PermissionDenied, codes.NotFound, codes.InvalidArgument, codes.FailedPrecondition,
@@ -230,7 +232,7 @@ func refusal(err error) bool {
 	return false
 }
 
-// count counts a call and returns the error of one that comes too fast.
+// count counts a call and returns an error when it is over the limit.
 func (q *quotas) count(c *call) error {
 	now := time.Now()
 	wait := q.take(c, now)
@@ -242,7 +244,7 @@ func (q *quotas) count(c *call) error {
 	return nil
 }
 
-// usedUp reports whether count would refuse a call; it counts nothing.
+// usedUp reports whether count would refuse a call, without counting it.
 func (q *quotas) usedUp(c *call) bool {
 	now := time.Now()
 	for _, bucket := range [...]*rate.Limiter{q.callers.bucket(c), q.deployment(c)} {
@@ -253,8 +255,8 @@ func (q *quotas) usedUp(c *call) bool {
 	return false
 }
 
-// take counts one call in both limits and returns 0, or how long the caller has to wait. What the deployment's limit
-// refuses costs the credential nothing, nor the other way round.
+// take counts one call in both limits. It returns 0, or how long the caller must wait. A call that one limit refuses
+// costs nothing in the other.
 func (q *quotas) take(c *call, now time.Time) time.Duration {
 	deployment := q.deployment(c)
 	if deployment != nil {
@@ -264,13 +266,13 @@ func (q *quotas) take(c *call, now time.Time) time.Duration {
 	}
 	wait := q.callers.take(c, now)
 	if wait == 0 && deployment != nil {
-		deployment.AllowN(now, 1) // false only where calls raced for the last one; they are let in
+		deployment.AllowN(now, 1) // false only when calls raced for the last one; all of them pass
 	}
 	return wait
 }
 
-// deployment is the bucket of the deployment in which a call acts; that of an API token belongs to one in any case. It
-// is nil when there is none, or no limit.
+// deployment is the bucket of the deployment of a call. An API token always counts for its own deployment.
+// It is nil without a deployment or limit.
 func (q *quotas) deployment(c *call) *rate.Limiter {
 	switch {
 	case q.deployments.perSecond <= 0:
@@ -284,7 +286,7 @@ func (q *quotas) deployment(c *call) *rate.Limiter {
 	}
 }
 
-// state tells the caller about the limit that he is closer to. wait is that of a call that was refused, else 0.
+// state describes the limit that the caller is closer to. wait is the wait of a refused call, else 0.
 func (q *quotas) state(c *call, now time.Time, wait time.Duration) *quota.Quota {
 	var nearest *quota.Quota
 	for _, bucket := range [...]*rate.Limiter{q.callers.bucket(c), q.deployment(c)} {
@@ -307,7 +309,8 @@ func (q *quotas) state(c *call, now time.Time, wait time.Duration) *quota.Quota 
 	return nearest
 }
 
-// network is the address itself for IPv4. Of IPv6 everybody has at least 64 bits of addresses, so the first 64 count.
+// network is the whole address for IPv4 and the first 64 bits for IPv6, where every user has at least 64 bits of
+// addresses.
 func network(remote string) string {
 	address, err := netip.ParseAddr(remote)
 	if err != nil || address.Is4() {

@@ -15,8 +15,7 @@ func token(id int64) *call {
 	return &call{principal: &access.Principal{Kind: access.KindToken, ID: id}, remote: "192.0.2.1"}
 }
 
-// In any stretch of time no credential gets more than the burst and what the rate gives; and who waits as long as he
-// was told gets in.
+// In any period a credential gets at most the burst plus the rate. A caller that waits as long as told gets in.
 func TestLimiterKeepsItsRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perSecond := rapid.Float64Range(0.1, 500).Draw(t, "rate")
@@ -38,7 +37,7 @@ func TestLimiterKeepsItsRate(t *testing.T) {
 			if wait > 0 && rapid.Bool().Draw(t, "obey") {
 				now = now.Add(wait)
 				again := l.take(token(1), now)
-				if again > time.Microsecond { // the rounding of the library; callers are told whole seconds
+				if again > time.Microsecond { // rounding in the library; callers get whole seconds
 					t.Fatalf("refused for %v after waiting %v as told", again, wait)
 				}
 				if again == 0 {
@@ -63,7 +62,7 @@ func TestLimiterSeparates(t *testing.T) {
 		{token(1), true}, {token(1), false}, {token(2), true},
 		{&call{principal: &access.Principal{Kind: access.KindUser, ID: 1}}, true}, // user 1 is not token 1
 		{address("192.0.2.1"), true}, {address("192.0.2.1"), false}, {address("192.0.2.2"), true},
-		// One household, one bucket.
+		// One household shares one bucket.
 		{address("2001:db8:1:2::1"), true}, {address("2001:db8:1:2:ffff::9"), false}, {address("2001:db8:1:3::1"), true},
 		{address("no address"), true},
 	} {
@@ -85,7 +84,7 @@ func TestLimiterOff(t *testing.T) {
 	}
 }
 
-// Callers without a credential cannot push out the buckets of those with one, however many addresses they have.
+// Unauthenticated callers cannot evict the buckets of authenticated ones, however many addresses they have.
 func TestLimiterIsBounded(t *testing.T) {
 	l, err := newLimiter(1, func() {})
 	if err != nil {
@@ -100,7 +99,7 @@ func TestLimiterIsBounded(t *testing.T) {
 		t.Errorf("%d buckets, want at most %d", n, maxBuckets)
 	}
 	if l.take(token(1), now) == 0 {
-		t.Error("the bucket of a credential was dropped for those of addresses")
+		t.Error("the bucket of a credential was evicted by buckets of addresses")
 	}
 }
 
@@ -108,7 +107,7 @@ func TestRatesInWholeNumbers(t *testing.T) {
 	for perSecond, want := range map[float64][2]float64{
 		1000: {1000, 1}, 1.5: {3, 2}, 0.5: {1, 2}, 0.004: {1, 250}, 10.0 / 3: {10, 3}, 0.4: {2, 5}, 5000.0 / 7: {5000, 7},
 	} {
-		if requests, window := inWhole(perSecond); [2]float64{requests, window} != want {
+		if requests, window := wholeRate(perSecond); [2]float64{requests, window} != want {
 			t.Errorf("%v a second: %v in %v s, want %v in %v", perSecond, requests, window, want[0], want[1])
 		}
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// readsPerProcessor are the calls that only read and run at the same time, on PostgreSQL more: there most of their time
-// is spent waiting. A deployment that is alone gets half of them (see gate.Gate), which is enough to keep all
-// processors busy.
+// readsPerProcessor limits the concurrent read-only calls for each processor. PostgreSQL allows more, because most of
+// the time is spent waiting. A deployment that is alone gets half of them (see gate.Gate), which keeps all processors
+// busy.
 const readsPerProcessor, readsOnPostgres = 2, 4
 
-// reportMethods is how the methods begin that may wait for a database of their own (reports-database).
+// reportMethods is the prefix of the methods that may use another database (reports-database).
 const reportMethods = "/palisade.reporting."
 
-// readGates are the places of calls that only read.
+// readGates limit the concurrent read-only calls.
 type readGates struct {
-	// reports have places of their own: a replica that hangs would hold those of all others.
+	// reports has its own limit: a replica that hangs would block all other reads.
 	reports, others *gate.Gate
 }
 
@@ -42,10 +42,10 @@ func (g readGates) of(method string) *gate.Gate {
 	return g.others
 }
 
-// shareReads lets a deployment that asks for very much at once wait for itself, and nobody else for it. What writes,
-// whoever may do it, shares the writer (see store.Write): while it waits there, behind a long import, it must not hold
-// a place of those that only read. What streams waits for its caller most of the time.
-func shareReads(gates readGates) Link {
+// limitReads keeps a deployment with many concurrent reads from blocking others. Writes do not pass this gate, because
+// they share the writer (see store.Write): a write that waits there behind a long import must not hold a place of a
+// read. Streams do not pass it either, because they mostly wait for their caller.
+func limitReads(gates readGates) Link {
 	return Link{
 		Name: "reads",
 		Unary: func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

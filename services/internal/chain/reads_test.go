@@ -13,8 +13,8 @@ import (
 	"github.com/palisade/palisade/services/internal/chain"
 )
 
-// A deployment whose calls all take long, and of which very many wait, does not keep those of another one from running;
-// what it has waiting runs when its own calls end.
+// A deployment with very many slow reads does not block the reads of another. Its waiting reads run when its own calls
+// end.
 func TestReadsShareTheNode(t *testing.T) {
 	const calls = 100
 	for _, transport := range []string{"grpc", "http"} {
@@ -44,7 +44,7 @@ func TestReadsShareTheNode(t *testing.T) {
 			for range calls {
 				group.Go(func() { errs <- get(u.conns[transport], acme, "acme") })
 			}
-			<-begun // more may run; all of them hold their places
+			<-begun // more may run now; all of them hold their places
 			must(t, get(u.conns[transport], u.tokens["globex"], "globex"))
 			if running := len(begun); running > calls/2 {
 				t.Errorf("%d calls of one deployment run at the same time", running)

@@ -12,10 +12,10 @@ import (
 	"github.com/palisade/palisade/services/internal/gate"
 )
 
-// What readers may do and changes something (to mark notifications as seen) waits for the writer, not in a place of
-// those that only read: else some of them, behind a long import, would let nobody read.
+// A write that readers may make (marking notifications as seen) waits for the writer without holding a place of a read.
+// Otherwise a few of them behind a long import would block all reads.
 func TestWritesOfReadersHoldNoPlace(t *testing.T) {
-	link := shareReads(readGates{reports: gate.New(4, gate.Share(1)), others: gate.New(4, gate.Share(1))})
+	link := limitReads(readGates{reports: gate.New(4, gate.Share(1)), others: gate.New(4, gate.Share(1))})
 	call := func(deployment int64, kind optionsv1.Audit, handler grpc.UnaryHandler) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -49,7 +49,7 @@ func TestWritesOfReadersHoldNoPlace(t *testing.T) {
 	}
 	err := call(writers+1, optionsv1.Audit_AUDIT_UNSPECIFIED, func(context.Context, any) (any, error) { return nil, nil })
 	if err != nil {
-		t.Error("a call that reads waited for those that write:", err)
+		t.Error("a read waited for writes:", err)
 	}
 	close(end)
 	for range writers {
@@ -59,7 +59,7 @@ func TestWritesOfReadersHoldNoPlace(t *testing.T) {
 	}
 }
 
-// Reports may wait for a replica that hangs: they have places of their own, and lists go on.
+// Reports may wait for a replica that hangs. They have their own places, so lists are not blocked.
 func TestReportsHoldNoPlaceOfLists(t *testing.T) {
 	gates := readGates{reports: gate.New(2, gate.Share(1)), others: gate.New(2, gate.Share(1))}
 	for deployment := range int64(2) {

@@ -16,11 +16,11 @@ type panicError struct {
 	stack []byte
 }
 
-// Error says that it was a panic; callers never see it.
+// Error names the panic. Callers never see it.
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// recoverPanics turns a panic into an internal error. It is outside of the error mapping, so that a mistake there
-// cannot stop the server either, and therefore makes the final error itself.
+// recoverPanics turns a panic into an internal error. It runs outside the error mapping, so that a bug there cannot
+// stop the server either, and so it creates the final error itself.
 func recoverPanics(d Deps) Link {
 	handler := recovery.WithRecoveryHandlerContext(func(ctx context.Context, value any) error {
 		d.Metrics.Panics.Inc()

@@ -18,9 +18,10 @@ import (
 	"github.com/palisade/palisade/services/internal/intake"
 )
 
-// readRequest receives and decodes the request, now that it is known who sends it, within the memory that the caller
-// may have. What is wrong with it is told further in, to who may call; until then it counts as empty, but for what the
-// path of an HTTP request says. Streams are read as they come. A caller whose limit is used up is refused before.
+// readRequest receives and decodes the request after authentication, within the memory limit of the caller. Errors of
+// the request are reported further in, to authorized callers only. Until then a broken request counts as empty, except
+// for the values in the path of an HTTP request. Streams are read as they arrive. A caller over its rate limit is
+// refused first.
 func readRequest(d Deps, q *quotas) Link {
 	return Link{
 		Name: "request",
@@ -62,8 +63,8 @@ func readRequest(d Deps, q *quotas) Link {
 	}
 }
 
-// callCost is what an open call counts, in bytes: its goroutines and buffers. It bounds how many calls callers without
-// a credential keep open.
+// callCost is the memory of an open call in bytes: its goroutines and buffers. It limits the open calls of
+// unauthenticated callers.
 func callCost(c *call) int64 {
 	if c.principal == nil && !isHealth(c.method) {
 		return 32 << 10
@@ -71,7 +72,7 @@ func callCost(c *call) int64 {
 	return 4 << 10
 }
 
-// countingStream keeps room for all messages of a caller without a credential: what receives them may collect them.
+// countingStream reserves memory for all messages of an unauthenticated caller, since the handler may collect them.
 type countingStream struct {
 	grpc.ServerStream
 	room *intake.Share
@@ -87,41 +88,41 @@ func (s *countingStream) RecvMsg(m any) error {
 }
 
 const (
-	// healthMemory is the memory for health checks of a node, healthMessage the largest message of one, in bytes.
+	// healthMemory is the memory of a node for health checks, healthMessage the largest message of one, in bytes.
 	healthMemory, healthMessage = 16 << 20, 4 << 10
 )
 
-// room begins the share of a call in the memory for requests.
+// room starts the share of a call in the request memory.
 func (d Deps) room(c *call) *intake.Share {
-	limits := intake.Limits{Most: d.MaxMessage, Compressed: true, Timeout: d.RequestTimeout, First: c.stream == nil}
+	limits := intake.Limits{MaxSize: d.MaxMessage, Compressed: true, Timeout: d.RequestTimeout, First: c.stream == nil}
 	if c.rule.GetPermission() == optionsv1.Permission_PERMISSION_UPLOAD {
-		limits.Timeout = 0 // uploads have a rate that they must keep
+		limits.Timeout = 0 // uploads have a minimum rate instead
 	}
 	switch {
-	case isHealth(c.method): // apart, so that nothing else makes a node look broken
-		limits.Most, limits.Compressed = healthMessage, false
+	case isHealth(c.method): // separate, so that nothing else makes a node look unhealthy
+		limits.MaxSize, limits.Compressed = healthMessage, false
 		return d.health.Share(intake.Caller{Address: network(c.remote)}, limits)
-	case c.principal == nil: // of anybody, so it must cost next to nothing
-		limits.Most, limits.Compressed = min(d.MaxMessage, intake.Small), false
+	case c.principal == nil: // anyone can send these, so they must be cheap
+		limits.MaxSize, limits.Compressed = min(d.MaxMessage, intake.Small), false
 		return d.Intake.Share(intake.Caller{Address: network(c.remote)}, limits)
 	}
 	return d.Intake.Share(intake.Caller{Kind: c.principal.Kind, ID: c.principal.ID}, limits)
 }
 
-// receivingStream receives the messages of a stream over gRPC within the memory for requests. Each has its room until
-// the next one is asked for.
+// receivingStream receives the messages of a gRPC stream within the request memory. It releases the memory of a message
+// when the next one is requested.
 type receivingStream struct {
 	grpc.ServerStream
 	deps Deps
 	call *call
 
 	mu        sync.Mutex
-	room      *intake.Share // nil before the first message, when it is not known yet who calls
+	room      *intake.Share // nil before the first message, when the caller is not known yet
 	receiving bool
 	ended     bool
 }
 
-// RecvMsg receives the next message. Who waits for it may have given up when it returns, and the call may be over.
+// RecvMsg receives the next message. When it returns, the waiting goroutine may have given up and the call may be over.
 func (s *receivingStream) RecvMsg(m any) error {
 	into, ok := m.(proto.Message)
 	if !ok {
@@ -143,7 +144,7 @@ func (s *receivingStream) RecvMsg(m any) error {
 	return err
 }
 
-// end gives the room back, now or when the message that is on its way is here.
+// end releases the memory, now or when the arriving message is complete.
 func (s *receivingStream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,18 +153,18 @@ func (s *receivingStream) end() {
 	}
 }
 
-// read decodes the request into req. It keeps what is wrong with it for later; the error that it returns is another:
-// the caller is gone, say, or was too slow, or there is no room.
+// read decodes the request into req. It keeps errors of the request for later. It returns other errors: the caller has
+// gone or was too slow, or there is no memory.
 func (c *call) read(ctx context.Context, req any, room *intake.Share) error {
 	message, ok := req.(proto.Message)
 	if !ok {
-		return apierr.Internal(errors.New("a request of something else than a protobuf message"))
+		return apierr.Internal(errors.New("a request that is not a protobuf message"))
 	}
 	err := c.unread(ctx, message, room)
 	if err == nil {
 		return nil
 	}
-	if c.transport == transportGRPC && (errors.Is(err, io.EOF) || status.Code(err) == codes.Internal) { // of gRPC, which has answered
+	if c.transport == transportGRPC && (errors.Is(err, io.EOF) || status.Code(err) == codes.Internal) { // grpc-go itself has answered
 		err = apierr.InvalidArgument("request", "the request is not a message of this RPC")
 	}
 	code := status.Code(apierr.Map(err))

@@ -24,7 +24,7 @@ import (
 	"github.com/palisade/palisade/services/internal/unread"
 )
 
-// A request is decoded when it is known who calls, and what is wrong with it is told when he may call.
+// A request is decoded after authentication, and its errors are reported to authorized callers only.
 func TestRequestIsReadLate(t *testing.T) {
 	f := newFixture(t)
 	reader := f.token(access.RoleReadOnly, access.ScopeWebAPI)
@@ -37,7 +37,7 @@ func TestRequestIsReadLate(t *testing.T) {
 		{"no credential", "", "acme", nil, false, codes.Unauthenticated},
 		{"a bad credential", "sgp_nothing", "acme", nil, false, codes.Unauthenticated},
 		{"a good one", f.admin, "acme", nil, true, codes.OK},
-		{"the deployment of somebody else", f.admin, "globex", apierr.MalformedJSON("no"), true, codes.NotFound},
+		{"another deployment", f.admin, "globex", apierr.MalformedJSON("no"), true, codes.NotFound},
 		{"the role", reader, "acme", apierr.MalformedJSON("no"), true, codes.PermissionDenied},
 		{"the request", f.admin, "acme", apierr.MalformedJSON("no"), true, codes.InvalidArgument},
 		{"it may have named the deployment", f.admin, "", apierr.MalformedJSON("no"), true, codes.InvalidArgument},
@@ -73,7 +73,7 @@ func TestRequestIsReadLate(t *testing.T) {
 	}
 }
 
-// What comes over gRPC and is no message is refused, but only to callers that are known; it counts as their mistake.
+// Invalid messages over gRPC are refused, but only for authenticated callers. They count as the caller's errors.
 func TestBrokenMessages(t *testing.T) {
 	f := newFixture(t, func(d *chain.Deps) { d.RateLimit = 0.001 })
 	broken := wrapperspb.Bytes([]byte("\xff")) // the first field is a string, and must be UTF-8
@@ -93,10 +93,10 @@ func TestBrokenMessages(t *testing.T) {
 	wantCode(t, getProject(as(t.Context(), f.admin), f.conns["grpc"], "acme"), codes.ResourceExhausted)
 }
 
-// What a handler finds of a damaged database is told to who takes the node out of service.
+// A handler's error about a damaged database reaches Corrupt.
 func TestCorruptDatabase(t *testing.T) {
-	var told []error
-	f := newFixture(t, func(d *chain.Deps) { d.Corrupt = func(err error) { told = append(told, err) } })
+	var corruption []error
+	f := newFixture(t, func(d *chain.Deps) { d.Corrupt = func(err error) { corruption = append(corruption, err) } })
 	for _, err := range []error{sqlite3.Error{Code: sqlite3.ErrBusy}, fmt.Errorf("read: %w", sqlite3.Error{Code: sqlite3.ErrCorrupt})} {
 		f.handlers.update = func(context.Context, *projectsv1.UpdateProjectRequest) error { return err }
 		_, got := projectsv1.NewProjectsServiceClient(f.conns["grpc"]).UpdateProject(as(t.Context(), f.admin),
@@ -105,12 +105,12 @@ func TestCorruptDatabase(t *testing.T) {
 			t.Error("no error")
 		}
 	}
-	if len(told) != 1 {
-		t.Errorf("told of %v, want the one damage", told)
+	if len(corruption) != 1 {
+		t.Errorf("Corrupt got %v, want one error", corruption)
 	}
 }
 
-// Refusals cost like other calls; what fails on our side, or was refused for its speed, does not.
+// Refusals count like other calls. Errors on our side and refusals by a rate limit do not.
 func TestRefusalsAreCounted(t *testing.T) {
 	for name, call := range map[string]struct {
 		ctx  func(f *fixture, ctx context.Context) context.Context
@@ -141,10 +141,10 @@ func TestRefusalsAreCounted(t *testing.T) {
 	}
 }
 
-// A call over gRPC whose message does not come is ended, whoever makes it.
+// A call over gRPC is ended if its message never arrives, whoever makes it.
 func TestSilentCallersAreEnded(t *testing.T) {
 	f := newFixture(t, func(d *chain.Deps) { d.RequestTimeout = 100 * time.Millisecond })
-	unary := &grpc.StreamDesc{ClientStreams: true, ServerStreams: true} // lets the client wait with its message
+	unary := &grpc.StreamDesc{ClientStreams: true, ServerStreams: true} // lets the client delay its message
 	for method, ctx := range map[string]context.Context{
 		healthv1.Health_Check_FullMethodName:                    t.Context(),
 		projectsv1.ProjectsService_UpdateProject_FullMethodName: as(t.Context(), f.admin),

@@ -21,14 +21,15 @@ import (
 	"github.com/palisade/palisade/services/internal/unread"
 )
 
-// RequestIDHeader is the metadata key (and HTTP header) in which a caller may name a request and always gets its name.
+// RequestIDHeader is the metadata key and HTTP header of the request id. A caller may choose the id; every response has
+// it.
 const RequestIDHeader = "x-request-id"
 
-// maxRequestID is the length, in characters, of the longest id that is taken from a caller.
+// maxRequestID is the longest accepted id of a caller, in characters.
 const maxRequestID = 128
 
-// requestID begins a call: it gives it an id and the longest time that it may take, and makes the record that the other
-// links fill in. At its end it tells the caller the id, and what may still be asked for.
+// requestID starts a call. It sets the id, the timeout and the record that the other links fill in. At the end it sends
+// the id and the quota to the caller.
 func requestID(d Deps, limits *quotas) Link {
 	return Link{
 		Name: "request id",
@@ -45,7 +46,7 @@ func requestID(d Deps, limits *quotas) Link {
 		Stream: func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 			ctx, c := begin(ss.Context(), d, info.FullMethod)
 			if c.stream = ss; c.transport == transportGRPC {
-				// It fails only when headers are sent already, which nothing outside of this link can do.
+				// It fails only after headers were sent, which nothing outside this link can do.
 				_ = ss.SetHeader(metadata.Pairs(RequestIDHeader, c.id))
 				receiving := &receivingStream{ServerStream: ss, deps: d, call: c}
 				defer receiving.end()
@@ -84,8 +85,8 @@ func begin(ctx context.Context, d Deps, method string) (context.Context, *call) 
 		ctx = continueSpan(ctx, outer, method)
 	}
 	c.remote = remoteAddress(ctx, c.transport)
-	// The gateway has looked at the id itself, and its answer names that one.
-	if id := metadata.ValueFromIncomingContext(ctx, RequestIDHeader); len(id) == 1 && (c.transport == transportHTTP || saneID(id[0])) {
+	// The gateway has validated the id, and its response uses that id.
+	if id := metadata.ValueFromIncomingContext(ctx, RequestIDHeader); len(id) == 1 && (c.transport == transportHTTP || validID(id[0])) {
 		c.id = id[0]
 	} else {
 		c.id = newID()
@@ -94,16 +95,16 @@ func begin(ctx context.Context, d Deps, method string) (context.Context, *call) 
 	return telemetry.WithAttrs(ctx, slog.String("request_id", c.id), slog.String("method", method)), c
 }
 
-// answer tells the caller what concerns every answer. Calls that were refused before they were counted show the quota
-// as it is. Over HTTP the gateway has named the request itself. The header of a stream leaves with its first message,
-// so that streams learn their quota when they are counted.
+// answer sends the metadata of every response. Calls that were refused before they were counted show the current quota.
+// Over HTTP the gateway sends the request id. The header of a stream is sent with its first message, so streams get
+// their quota when they are counted.
 func (c *call) answer(ctx context.Context, limits *quotas) {
 	if c.quota == nil {
 		c.quota = limits.state(c, time.Now(), 0)
-		c.told = false
+		c.quotaSent = false
 	}
 	switch {
-	case c.told:
+	case c.quotaSent:
 	case c.transport == transportHTTP:
 		if c.report != nil {
 			c.report.Set(c.quota)
@@ -121,21 +122,21 @@ func (c *call) answer(ctx context.Context, limits *quotas) {
 		}
 		_ = grpc.SetHeader(ctx, md)
 	}
-	c.told = c.stream != nil
+	c.quotaSent = c.stream != nil
 }
 
-// newID is a version 7 UUID: unique, and in the order of time where logs are sorted by it.
+// newID is a version 7 UUID: unique, and sortable by time.
 func newID() string {
 	id, err := uuid.NewV7()
 	if err != nil {
-		// The system's source of randomness failed; Go ends the program before that is seen here.
+		// The system's randomness failed. Go ends the program before this code runs.
 		return uuid.Nil.String()
 	}
 	return id.String()
 }
 
-// saneID accepts an id that is safe in logs, headers and file names.
-func saneID(id string) bool {
+// validID accepts an id that is safe in logs, headers and file names.
+func validID(id string) bool {
 	if id == "" || len(id) > maxRequestID {
 		return false
 	}
@@ -144,8 +145,8 @@ func saneID(id string) bool {
 	}) < 0
 }
 
-// continueSpan gives a call that the gateway makes the span of its HTTP request: the in-process connection carries
-// deadlines, but no values.
+// continueSpan gives a call from the gateway the span of its HTTP request, since the in-process connection does not
+// pass context values.
 func continueSpan(ctx, outer context.Context, method string) context.Context {
 	span := trace.SpanFromContext(outer)
 	if !span.SpanContext().IsValid() {
@@ -157,8 +158,8 @@ func continueSpan(ctx, outer context.Context, method string) context.Context {
 	return trace.ContextWithSpan(ctx, span)
 }
 
-// remoteAddress is the caller's address without port. Only the gateway is believed when it names another: metadata of
-// the same name from outside means nothing.
+// remoteAddress is the caller's address without port. Only the gateway may set another one; the same metadata from
+// outside is ignored.
 func remoteAddress(ctx context.Context, transport string) string {
 	address := ""
 	if transport == transportHTTP {
@@ -174,5 +175,5 @@ func remoteAddress(ctx context.Context, transport string) string {
 	return address
 }
 
-// forwardedHeader is where the gateway puts the address of its caller.
+// forwardedHeader is the metadata key for the address of the gateway's caller.
 const forwardedHeader = "x-forwarded-for"

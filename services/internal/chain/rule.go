@@ -6,7 +6,7 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 )
 
-// applyRule compares the caller, his role in the deployment and the rule of the RPC.
+// applyRule checks the caller and its role in the deployment against the rule of the RPC.
 func applyRule(audit *auditor) Link {
 	return check(func(ctx context.Context, c *call) (context.Context, error) {
 		if err := access.Authorize(c.rule, c.principal, c.grant); err != nil {

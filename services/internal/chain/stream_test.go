@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 )
 
-// upload sends messages and returns how the upload ended.
+// upload sends messages and returns the result of the upload.
 func upload(ctx context.Context, conn grpc.ClientConnInterface, messages ...*scansv1.UploadReportRequest) error {
 	stream, err := scansv1.NewReportUploadsServiceClient(conn).UploadReport(ctx)
 	if err != nil {
@@ -25,7 +25,7 @@ func upload(ctx context.Context, conn grpc.ClientConnInterface, messages ...*sca
 	}
 	for _, m := range messages {
 		if err := stream.Send(m); err != nil {
-			break // the reason comes with the answer
+			break // the response has the reason
 		}
 	}
 	_, err = stream.CloseAndRecv()
@@ -137,8 +137,8 @@ func TestStreamPanicAndError(t *testing.T) {
 	})
 }
 
-// The peer of a call in process is the gateway; the caller's address is what the gateway says, and only then.
-func TestRemoteIsNotBelievedOverGRPC(t *testing.T) {
+// In process the peer is the gateway, and only the gateway may name the caller's address.
+func TestRemoteIsNotTrustedOverGRPC(t *testing.T) {
 	f := newFixture(t)
 	must(t, goodUpdate(metadata.AppendToOutgoingContext(as(t.Context(), f.admin), "x-forwarded-for", "192.0.2.7"), f.conns["http"]))
 	must(t, goodUpdate(metadata.AppendToOutgoingContext(as(t.Context(), f.admin), "x-forwarded-for", "192.0.2.7"), f.conns["grpc"]))

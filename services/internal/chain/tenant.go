@@ -21,8 +21,8 @@ import (
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
-// resolveTenant finds the deployment that the request names among those of the caller and walls the context to it. RPCs
-// that act in no deployment get none, so that a query of theirs on a tenant's table is denied. Inside the deployment,
+// resolveTenant finds the deployment that the request names among the caller's deployments and limits the context to
+// it. RPCs outside a deployment get none, so that their queries on a tenant's table are denied. Inside the deployment,
 // users are limited to the projects of their teams.
 func resolveTenant(d Deps, audit *auditor) Link {
 	t := tenants{rules: d.Rules, store: d.Store, audit: audit}
@@ -45,7 +45,7 @@ func (t tenants) enter(ctx context.Context, c *call, request proto.Message) (con
 	c.request = request
 	grant, err := t.grant(c, request)
 	if err != nil {
-		if !errors.Is(err, c.unreadable) { // by which nobody is denied
+		if !errors.Is(err, c.unreadable) { // which denies nobody
 			t.audit.denied(ctx, c, err)
 		}
 		return nil, err
@@ -58,7 +58,7 @@ func (t tenants) enter(ctx context.Context, c *call, request proto.Message) (con
 	return telemetry.WithAttrs(ctx, slog.String("deployment", grant.Slug)), nil
 }
 
-// grant finds the deployment that the request names; requests of scanners may name none.
+// grant finds the deployment that the request names. Requests of scanners may name none.
 func (t tenants) grant(c *call, request proto.Message) (*access.Grant, error) {
 	slug, id := t.rules.DeploymentField(c.method).Of(request)
 	if slug == "" && id == 0 && c.unreadable != nil && t.rules.DeploymentField(c.method) != nil {
@@ -70,10 +70,10 @@ func (t tenants) grant(c *call, request proto.Message) (*access.Grant, error) {
 	return access.ResolveGrant(c.principal, slug, id)
 }
 
-// limitToTeams lets whoever is not an administrator see only the projects of his teams, and triage only where he is
-// more than read-only, once the deployment has teams (contract facts, 2.1 and section 4). It is asked anew for each
-// call, so that a change of a team holds from the next call on. Uploads are limited by limitUploads, since they also
-// make projects. Operations of administrators need no limit: the access rule refuses everybody else.
+// limitToTeams applies once the deployment has teams (contract facts, 2.1 and section 4). Users who are not
+// administrators then see only the projects of their teams, and triage only where they are more than read-only. Each
+// call reads the teams again, so that a change holds from the next call on. limitUploads limits uploads, since they
+// also create projects. Administrator-only operations need no limit, because the access rule refuses everybody else.
 func (t tenants) limitToTeams(ctx context.Context, c *call) (context.Context, error) {
 	least := access.TeamRead
 	switch c.rule.GetPermission() {
@@ -94,8 +94,8 @@ func (t tenants) limitToTeams(ctx context.Context, c *call) (context.Context, er
 	return tenant.WithTeams(ctx, teams.IDs(least)), nil
 }
 
-// limitUploads lets whoever is no administrator, and any token that somebody else than an administrator created, send
-// results of the projects of its user's teams, and of new ones.
+// limitUploads limits uploads to new projects and to the projects of the user's teams. It applies to users who are not
+// administrators, and to tokens whose creator is not one.
 func (t tenants) limitUploads(ctx context.Context, c *call) (context.Context, error) {
 	if c.grant.Role == access.RoleAdmin || c.principal.WithoutTeams {
 		return ctx, nil
@@ -119,7 +119,7 @@ func (t tenants) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, ha
 	if !scoped(c.rule) {
 		return handler(ctx, req)
 	}
-	request, _ := req.(proto.Message) // all our requests are; anything else names no deployment
+	request, _ := req.(proto.Message) // always true for our requests; anything else names no deployment
 	ctx, err := t.enter(ctx, c, request)
 	if err != nil {
 		return nil, err
@@ -127,8 +127,8 @@ func (t tenants) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, ha
 	return handler(ctx, req)
 }
 
-// stream reads the first message ahead: it names the deployment, and everything further in is to run in it from the
-// start. The handler gets the message when it asks for its first.
+// stream reads the first message ahead: it names the deployment, and the inner links and the handler must run in that
+// deployment from the start. The handler's first RecvMsg gets this message.
 func (t tenants) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	c := callFrom(ss.Context())
 	if !scoped(c.rule) {
@@ -153,7 +153,7 @@ func (t tenants) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo,
 	})
 }
 
-// newRequest makes an empty request of the RPC.
+// newRequest returns an empty request of the RPC.
 func newRequest(method string) (proto.Message, error) {
 	service, name, err := splitMethod(method)
 	if err != nil {
@@ -174,7 +174,7 @@ func newRequest(method string) (proto.Message, error) {
 	return message.New().Interface(), nil
 }
 
-// splitMethod takes "/package.Service/Method" apart.
+// splitMethod splits "/package.Service/Method".
 func splitMethod(method string) (service protoreflect.FullName, name protoreflect.Name, err error) {
 	full := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))
 	if !full.IsValid() {
@@ -183,7 +183,7 @@ func splitMethod(method string) (service protoreflect.FullName, name protoreflec
 	return full.Parent(), full.Name(), nil
 }
 
-// tenantStream is a stream whose first message was read ahead, and whose later ones may not name another deployment.
+// tenantStream is a stream after its first message was read ahead. Its later messages may not name another deployment.
 type tenantStream struct {
 	grpc.ServerStream
 	ctx   context.Context
@@ -199,7 +199,7 @@ func (s *tenantStream) Context() context.Context { return s.ctx }
 func (s *tenantStream) RecvMsg(m any) error {
 	message, ok := m.(proto.Message)
 	if !ok {
-		return apierr.Internal(errors.New("a stream of something else than protobuf messages"))
+		return apierr.Internal(errors.New("a stream without protobuf messages"))
 	}
 	if s.first != nil {
 		proto.Reset(message)

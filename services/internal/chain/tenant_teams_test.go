@@ -16,7 +16,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// addTeam makes a team in a deployment, below parent unless that is 0, with one member unless he is 0.
+// addTeam creates a team in a deployment, below parent if that is not 0, and with one member if that is not 0.
 func (f *fixture) addTeam(deploymentID, parent, member int64, role string) (id int64) {
 	f.t.Helper()
 	must(f.t, f.store.Write(tenant.NewContext(f.t.Context(), deploymentID), func(ctx context.Context, tx *ent.Tx) error {
@@ -37,7 +37,7 @@ func (f *fixture) addTeam(deploymentID, parent, member int64, role string) (id i
 	return id
 }
 
-// Users see by their teams as soon as there are some; administrators and uploads are not limited.
+// Once there are teams, users see only their projects. Administrators and uploads are not limited.
 func TestCallsAreLimitedToTeams(t *testing.T) {
 	f := newFixture(t)
 	ada := f.userToken(access.RoleMember)

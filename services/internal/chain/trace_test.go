@@ -11,8 +11,7 @@ import (
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 )
 
-// The in-process connection carries no context values; the span of the HTTP request must reach the handler all the
-// same.
+// The in-process connection passes no context values, but the span of the HTTP request must reach the handler.
 func TestCallsContinueTheSpanOfTheirRequest(t *testing.T) {
 	f := newFixture(t)
 	spans := tracetest.NewInMemoryExporter()

@@ -2,14 +2,14 @@ package chain
 
 import "testing"
 
-// Even a node of one processor has two places: one that reads a report for minutes leaves the other.
+// Even a node with one processor has two places: a report that takes minutes to read leaves the other one free.
 func TestUploadsOfOneProcessor(t *testing.T) {
 	if g := newUploadGate(UploadLimits{}, func() {}); g.limits.AtOnce < 2 {
 		t.Errorf("there are %d places", g.limits.AtOnce)
 	}
 }
 
-// A deployment cannot take the queue of another.
+// A deployment cannot fill the queue of another.
 func TestUploadQueueIsOfOneDeployment(t *testing.T) {
 	refused := 0
 	g := newUploadGate(UploadLimits{AtOnce: 2, Queue: 3}, func() { refused++ })

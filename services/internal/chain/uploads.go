@@ -21,34 +21,34 @@ import (
 	"github.com/palisade/palisade/services/internal/pace"
 )
 
-// UploadLimits bound the reports that a node reads and stores at the same time, so that those of one deployment leave
-// processor and memory to everybody else. Each node counts for itself.
+// UploadLimits limit the reports that a node reads and stores at the same time, so that one deployment does not starve
+// the others of processor and memory. Each node counts for itself.
 type UploadLimits struct {
-	// AtOnce is for the whole node; 0 means one for each processor, at least two: of one place a deployment would have
-	// all.
+	// AtOnce is the limit of the whole node. 0 means one per processor, at least two: with only one, a single
+	// deployment could hold all of them.
 	AtOnce int
-	// PerDeployment is the most of one deployment; 0 means that it gets another place only while fewer of its uploads are
-	// in work than places are free, as background jobs do: half of AtOnce if it is alone.
+	// PerDeployment is the limit of one deployment. 0 means fair sharing, as with background jobs: a deployment gets
+	// another place only while fewer of its uploads run than places are free. That is half of AtOnce if it is alone.
 	PerDeployment int
-	// Queue is how many more of one deployment may be on their way in or wait for their turn.
+	// Queue is how many more uploads of one deployment may be arriving or waiting.
 	Queue int
-	// Pace is how fast an upload must come over gRPC; the gateway looks at those over HTTP.
+	// Pace is the minimum speed of an upload over gRPC. The gateway checks uploads over HTTP.
 	Pace pace.Rule
 }
 
-// uploadRetry is what a caller is told who finds the queue full.
+// uploadRetry is the retry delay when the queue is full.
 const uploadRetry = 10 * time.Second
 
-// uploadGate lets uploads be processed, of each deployment in the order in which they have come in as a whole. One that
-// is still being received holds no place: a slow sender would keep it from others.
+// uploadGate limits concurrent uploads. Uploads of a deployment run in the order of their complete arrival.
+// An upload that is still arriving holds no place, so that slow senders block nobody.
 type uploadGate struct {
 	limits  UploadLimits
 	refused func()
 	places  *gate.Gate
-	most    int // places of one deployment
+	most    int // limit of one deployment
 
 	mu      sync.Mutex
-	present map[int64]int // uploads of a deployment, from their beginning to their end
+	present map[int64]int // uploads of a deployment that have started and not ended
 }
 
 func newUploadGate(limits UploadLimits, refused func()) *uploadGate {
@@ -62,13 +62,13 @@ func newUploadGate(limits UploadLimits, refused func()) *uploadGate {
 	return &uploadGate{limits: limits, refused: refused, places: gate.New(limits.AtOnce, rule), most: most, present: make(map[int64]int)}
 }
 
-// gated reports whether the calls of an RPC are uploads that are processed while their caller waits. Those of scanners
-// are stored as they are, and read by background jobs.
+// gated reports whether the calls of an RPC are uploads that are processed while their caller waits. Uploads of
+// scanners are stored unread, and background jobs process them.
 func gated(rule *optionsv1.MethodRule) bool {
 	return rule.GetPermission() == optionsv1.Permission_PERMISSION_UPLOAD && !rule.GetScanner()
 }
 
-// around runs the handler of an upload: it begins to process when the stream has told it that all is there.
+// around runs the handler of an upload. Processing starts when the handler has received the end of the stream.
 func (g *uploadGate) around(ctx context.Context, c *call, srv any, ss grpc.ServerStream, handler grpc.StreamHandler) error {
 	deploymentID := c.grant.DeploymentID
 	if err := g.arrive(deploymentID); err != nil {
@@ -100,13 +100,13 @@ func (g *uploadGate) leave(deploymentID int64) {
 }
 
 func errUploadQueue(present int) error {
-	text := fmt.Sprintf("%d uploads of this deployment are under way or waiting, which is the most at once: try again in %.0f s",
+	text := fmt.Sprintf("%d uploads of this deployment are running or waiting, which is the limit: try again in %.0f s",
 		present, uploadRetry.Seconds())
 	return apierr.New(codes.ResourceExhausted, errorsv1.Reason_REASON_RATE_LIMITED, text,
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(uploadRetry)})
 }
 
-// uploadStream holds back the end of the messages until it is the upload's turn.
+// uploadStream delays the end of the messages until the upload has a place.
 type uploadStream struct {
 	grpc.ServerStream
 	ctx          context.Context
@@ -115,10 +115,10 @@ type uploadStream struct {
 	ended, held  bool
 }
 
-// Context is that of the call.
+// Context is the context of the call.
 func (s *uploadStream) Context() context.Context { return s.ctx }
 
-// RecvMsg receives the next message; before io.EOF it waits, until ctx ends at the latest.
+// RecvMsg receives the next message. Before io.EOF it waits for a place, at most until ctx ends.
 func (s *uploadStream) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
 	if !errors.Is(err, io.EOF) || s.ended {

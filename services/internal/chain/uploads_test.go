@@ -21,13 +21,13 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// uploadTest is a server whose uploads wait inside of their handler until they are told to end.
+// uploadTest is a server with uploads that wait inside their handler until the test ends them.
 type uploadTest struct {
 	*fixture
 	tokens  map[string]string // by deployment
-	begun   chan struct{}     // gets each upload that reaches its handler
-	running chan string       // gets the slug of each upload that is being processed
-	end     chan struct{}     // lets one end
+	begun   chan struct{}     // receives each upload that reaches its handler
+	running chan string       // receives the slug of each upload that is being processed
+	end     chan struct{}     // ends one upload
 }
 
 func newUploadTest(t *testing.T, limits chain.UploadLimits) *uploadTest {
@@ -48,7 +48,7 @@ func newUploadTest(t *testing.T, limits chain.UploadLimits) *uploadTest {
 	return u
 }
 
-// member makes a user of a deployment and a token of his.
+// member creates a user of a deployment and a token of theirs.
 func (u *uploadTest) member(deploymentID int64) (userID int64, token string) {
 	u.t.Helper()
 	must(u.t, u.store.Write(tenant.System(u.t.Context()), func(ctx context.Context, tx *ent.Tx) error {
@@ -68,13 +68,13 @@ func (u *uploadTest) begin(conn grpc.ClientConnInterface, slug string) scansv1.R
 	u.t.Helper()
 	stream, err := scansv1.NewReportUploadsServiceClient(conn).UploadReport(as(u.t.Context(), u.tokens[slug]))
 	must(u.t, err)
-	// An error of sending is one of receiving, too.
+	// Receiving returns an error of sending, too.
 	_ = stream.Send(first(slug))
 	return stream
 }
 
-// Uploads of a deployment are processed one after the other; one that is still on its way holds nobody up, and neither
-// do those of another deployment.
+// Uploads of a deployment are processed one after the other. An upload that is still arriving blocks nobody, and
+// deployments do not block each other.
 func TestUploadsTakeTurns(t *testing.T) {
 	for _, transport := range []string{"grpc", "http"} {
 		t.Run(transport, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestUploadsTakeTurns(t *testing.T) {
 				t.Fatalf("%s runs beside the one of acme that may", got)
 			}
 			for range 3 {
-				u.end <- struct{}{} // one of the two that run
+				u.end <- struct{}{} // one of the two running uploads
 			}
 			u.end <- struct{}{}
 			group.Wait()
@@ -120,7 +120,8 @@ func TestUploadsTakeTurns(t *testing.T) {
 	}
 }
 
-// When too many wait, the next is refused at once and told when to come back; those of another deployment are not.
+// When the queue of a deployment is full, its next upload is refused at once with a retry delay. Other deployments are
+// not affected.
 func TestUploadQueueIsBounded(t *testing.T) {
 	for _, transport := range []string{"grpc", "http"} {
 		t.Run(transport, func(t *testing.T) {
@@ -152,7 +153,7 @@ func TestUploadQueueIsBounded(t *testing.T) {
 	}
 }
 
-// A caller who goes away while he waits leaves his place to the next.
+// A caller that disconnects while waiting gives its place to the next one.
 func TestUploadWaitsNoLongerThanItsCaller(t *testing.T) {
 	u := newUploadTest(t, chain.UploadLimits{AtOnce: 1, PerDeployment: 1, Queue: 8})
 	conn := u.conns["grpc"]
@@ -177,8 +178,8 @@ func TestUploadWaitsNoLongerThanItsCaller(t *testing.T) {
 	group.Wait()
 }
 
-// An upload over gRPC that comes too slowly is ended, and its place is free; so is one whose longest time is over while
-// nothing comes, whatever the connection does.
+// A slow upload over gRPC is ended and its place is free. The same holds at the upload timeout for one that sends
+// nothing, even if its connection stays open.
 func TestSlowUploadsAreEnded(t *testing.T) {
 	mebi := make([]byte, 1<<20)
 	for name, test := range map[string]struct {

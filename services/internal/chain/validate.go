@@ -17,14 +17,14 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// validators are kept by their methods: compiling the rules takes most of a start, and tests start many servers.
+// validators are cached by their methods: compiling the rules takes most of a start, and tests start many servers.
 var validators = struct {
 	sync.Mutex
 	of map[string]protovalidate.Validator
 }{of: map[string]protovalidate.Validator{}}
 
-// NewValidator returns a validator that knows the requests of methods ("/package.Service/Method"), so that their rules
-// are compiled now: a rule that does not compile stops the start, and no first request pays for it.
+// NewValidator returns a validator for the requests of methods ("/package.Service/Method"). It compiles their rules
+// now, so that a broken rule stops the start and the first request does not pay for it.
 func NewValidator(methods []string) (protovalidate.Validator, error) {
 	methods = slices.Sorted(slices.Values(methods))
 	key := strings.Join(methods, " ")
@@ -52,7 +52,7 @@ func compileRules(methods []string) (protovalidate.Validator, error) {
 		return nil, fmt.Errorf("validation rules: %w", err)
 	}
 	for _, request := range requests {
-		// The constructor compiles, but keeps what went wrong until a message is validated.
+		// The constructor compiles, but reports errors only when a message is validated.
 		var broken *protovalidate.CompilationError
 		if errors.As(v.Validate(request), &broken) {
 			return nil, fmt.Errorf("validation rules of %s: %w", request.ProtoReflect().Descriptor().FullName(), broken)
@@ -61,7 +61,7 @@ func compileRules(methods []string) (protovalidate.Validator, error) {
 	return v, nil
 }
 
-// validate checks each message that comes in against the rules of its proto.
+// validate checks each incoming message against the rules of its proto.
 func validate(v protovalidate.Validator) Link {
 	return Link{
 		Name: "protovalidate",
@@ -109,8 +109,8 @@ func validateMessage(v protovalidate.Validator, m any) error {
 	return refuseNUL(message)
 }
 
-// refuseNUL lets no text with a NUL in: PostgreSQL cannot store it, and LIKE of SQLite ends there. What scanners found
-// comes as bytes, and is cleaned where it is read.
+// refuseNUL refuses texts with a NUL character: PostgreSQL cannot store it, and LIKE of SQLite stops there. Reports
+// arrive as bytes and are cleaned where they are parsed.
 func refuseNUL(message proto.Message) error {
 	return protorange.Range(message.ProtoReflect(), func(at protopath.Values) error {
 		last := at.Index(-1)
@@ -126,7 +126,7 @@ func refuseNUL(message proto.Message) error {
 	})
 }
 
-// jsonName is the place of a value as clients spell it: target.project, severities[2].
+// jsonName is the path of a value in the form of clients: target.project, severities[2].
 func jsonName(path protopath.Path) string {
 	var name strings.Builder
 	for _, step := range path[1:] { // the first is the request itself

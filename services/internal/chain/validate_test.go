@@ -9,7 +9,7 @@ import (
 	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
 )
 
-// A NUL is found wherever a text may be, and its place is told as clients spell it.
+// A NUL is found in every text field, and the error has its path in the form of clients.
 func TestRefuseNUL(t *testing.T) {
 	t.Parallel()
 	policy := func(change func(p *policiesv1.RemediationPolicy)) proto.Message {

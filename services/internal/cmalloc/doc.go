@@ -1,3 +1,3 @@
-// Package cmalloc speaks to the allocator of the C library, whose memory SQLite lives in and Go's collector knows
-// nothing of.
+// Package cmalloc controls the allocator of the C library. SQLite's memory is in it; Go's garbage collector does not
+// see it.
 package cmalloc

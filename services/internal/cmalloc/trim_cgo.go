@@ -16,6 +16,6 @@ static void trim(void) {
 */
 import "C"
 
-// Trim gives free memory back to the operating system, where the C library can: glibc keeps all that lies below memory
-// in use. It takes milliseconds for a hundred megabytes, and other threads that allocate wait for parts of that.
+// Trim returns free memory to the operating system, where the C library can: glibc keeps free memory below the highest
+// block in use. It takes milliseconds per hundred megabytes and blocks other allocating threads for parts of that time.
 func Trim() { C.trim() }

@@ -2,5 +2,5 @@
 
 package cmalloc
 
-// Trim does nothing: there is no C in this program.
+// Trim does nothing, because this build has no C code.
 func Trim() {}

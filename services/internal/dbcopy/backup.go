@@ -17,29 +17,29 @@ import (
 )
 
 const (
-	// backupPages is how many pages (16 KiB) are copied between two looks at the context.
+	// backupPages is how many pages (16 KiB each) are copied between two checks of the context.
 	backupPages = 512
-	// busyPause is how long a backup waits for somebody who has the file for himself for a moment.
+	// busyPause is the delay before a retry when another process has locked the file.
 	busyPause = 20 * time.Millisecond
 )
 
-// Contents is what a SQLite database holds.
+// Contents describes a SQLite database.
 type Contents struct {
 	Size     int64 // bytes
 	Findings int64
 }
 
-// Backup copies a SQLite database, which others may write to meanwhile, into a new file: as it was at one moment after
-// the call, with everything that was committed before. Progress is told how many pages are done. The file is complete
-// under its name, and durable, or not there.
+// Backup copies a SQLite database into a new file. The database may be written to meanwhile. The copy is a snapshot
+// from a moment after the call, with everything that was committed before. progress is called with the number of
+// pages. The file is either complete and durable under its name, or absent.
 func Backup(ctx context.Context, from, to string, progress func(done, total int64)) (_ Contents, err error) {
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
-			err = errors.New("the file exists, and a backup never replaces one: choose another name")
+			err = errors.New("the file exists, and a backup never replaces a file: choose another name")
 		}
 		return Contents{}, err
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(to), ".palisade-backup-*") // mode 0700
+	dir, err := os.MkdirTemp(filepath.Dir(to), ".palisade-backup-*") // creates it with mode 0700
 	if err != nil {
 		return Contents{}, err
 	}
@@ -51,7 +51,7 @@ func Backup(ctx context.Context, from, to string, progress func(done, total int6
 	if err := errors.Join(os.Chmod(staged, 0o600), syncFile(staged)); err != nil {
 		return Contents{}, err
 	}
-	// A link, unlike a renaming, never replaces a file.
+	// Unlike a rename, a link never replaces a file.
 	if err := os.Link(staged, to); err != nil {
 		return Contents{}, err
 	}
@@ -67,8 +67,8 @@ func backUp(ctx context.Context, from, to string, progress func(done, total int6
 		return fmt.Errorf("open %s: %w", from, err)
 	}
 	defer func() { err = errors.Join(err, closeSource()) }()
-	// With a transaction that has read, all steps see the same moment: without it, each commit of others would make the
-	// backup begin again.
+	// A read transaction gives all steps one snapshot. Without it, each commit of another process would restart the
+	// backup.
 	for _, statement := range []string{"BEGIN", "SELECT COUNT(*) FROM sqlite_master"} {
 		if _, err := source.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("read %s: %w", from, err)
@@ -76,7 +76,7 @@ func backUp(ctx context.Context, from, to string, progress func(done, total int6
 	}
 	target, closeTarget, err := openConn(ctx, "file:"+(&url.URL{Path: to}).EscapedPath()+"?_synchronous=OFF")
 	if err != nil {
-		return fmt.Errorf("make %s: %w", to, err)
+		return fmt.Errorf("create %s: %w", to, err)
 	}
 	defer func() { err = errors.Join(err, closeTarget()) }()
 	err = target.Raw(func(targetConn any) error {
@@ -85,7 +85,7 @@ func backUp(ctx context.Context, from, to string, progress func(done, total int6
 	if err != nil {
 		return err
 	}
-	// The backup is one file, which can be opened where nothing can be written.
+	// The backup is then a single file that can be opened on a read-only file system.
 	_, err = target.ExecContext(ctx, "PRAGMA journal_mode = DELETE")
 	return err
 }
@@ -134,7 +134,7 @@ func openConn(ctx context.Context, dsn string) (_ *sql.Conn, closeAll func() err
 	return conn, func() error { return errors.Join(conn.Close(), db.Close()) }, nil
 }
 
-// Inspect looks into a file that nobody writes to.
+// Inspect reads a file that no process writes to.
 func Inspect(ctx context.Context, path string) (Contents, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -142,12 +142,12 @@ func Inspect(ctx context.Context, path string) (Contents, error) {
 	}
 	conn, closeConn, err := openConn(ctx, "file:"+(&url.URL{Path: path}).EscapedPath()+"?mode=rw&_query_only=1")
 	if err != nil {
-		return Contents{}, fmt.Errorf("%s is no database of Palisade: %w", path, err)
+		return Contents{}, fmt.Errorf("%s is not a Palisade database: %w", path, err)
 	}
-	defer func() { _ = closeConn() }() // it has only read
+	defer func() { _ = closeConn() }() // nothing was written
 	out := Contents{Size: info.Size()}
 	if err := conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM findings").Scan(&out.Findings); err != nil {
-		return Contents{}, fmt.Errorf("%s is no database of Palisade: %w", path, err)
+		return Contents{}, fmt.Errorf("%s is not a Palisade database: %w", path, err)
 	}
 	return out, nil
 }

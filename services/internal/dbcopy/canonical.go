@@ -17,10 +17,10 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// sqliteTime is how River writes times into SQLite, which compares them as text.
+// sqliteTime is the format of River's times in SQLite, which compares them as text.
 const sqliteTime = "2006-01-02 15:04:05.999"
 
-// replacement stands for what PostgreSQL cannot store in text.
+// replacement replaces characters that PostgreSQL cannot store in text.
 const replacement = "\uFFFD"
 
 var (
@@ -28,10 +28,11 @@ var (
 	errNotUTF8 = errors.New("is not valid UTF-8, which PostgreSQL cannot store in text")
 )
 
-// normalizer brings what the drivers of both databases return into the same form: nil, int64, bool, float64, string
-// (text, and JSON), []byte, or time.Time in UTC with milliseconds.
+// normalizer converts the values that both drivers return to common types: nil, int64, bool, float64, string (text
+// and JSON), []byte, or time.Time in UTC with milliseconds.
 type normalizer struct {
-	// forPostgres refuses what PostgreSQL cannot store; replace changes it instead, and replaced counts where.
+	// forPostgres rejects text that PostgreSQL cannot store. With replace the text is changed instead, and replaced
+	// counts the values.
 	forPostgres, replace bool
 	replaced             int64
 }
@@ -84,7 +85,7 @@ func intValue(k kind, raw any) (any, error) {
 	return v, nil
 }
 
-// boolValue takes the numbers by which SQLite stores truth.
+// boolValue also accepts SQLite's 0 and 1.
 func boolValue(raw any) (any, error) {
 	switch raw {
 	case int64(0):
@@ -95,7 +96,7 @@ func boolValue(raw any) (any, error) {
 	return asType[bool](raw)
 }
 
-// floatValue has one zero: SQLite stores whole numbers as integers, which have no sign of zero.
+// floatValue has no negative zero: SQLite stores whole numbers as integers, which have none.
 func floatValue(raw any) (any, error) {
 	if whole, ok := raw.(int64); ok {
 		return float64(whole), nil
@@ -116,7 +117,7 @@ func timeValue(raw any) (any, error) {
 	if text, ok := raw.(string); ok {
 		parsed, ok := parseTime(text)
 		if !ok {
-			return nil, fmt.Errorf("holds %q, which is no time", text)
+			return nil, fmt.Errorf("holds %q, which is not a time", text)
 		}
 		raw = parsed
 	}
@@ -127,7 +128,7 @@ func timeValue(raw any) (any, error) {
 	return v.UTC().Round(time.Millisecond), nil
 }
 
-// parseTime reads what River writes as text, and what the driver makes of the times that River hands over as such.
+// parseTime reads the texts that River writes, and the formats in which the driver stores a time.Time.
 func parseTime(text string) (time.Time, bool) {
 	for _, layout := range sqlite3.SQLiteTimestampFormats {
 		if parsed, err := time.Parse(layout, strings.TrimSuffix(text, "Z")); err == nil {
@@ -163,7 +164,7 @@ func (n *normalizer) text(k kind, text string) (string, error) {
 	return text, nil
 }
 
-// escapesNUL finds \u0000 in JSON; with out it also writes the text with the replacement instead.
+// escapesNUL reports whether JSON contains \u0000. If out is not nil, it also writes the text with the replacement.
 func escapesNUL(text string, out *strings.Builder) (found bool) {
 	const escape = `\u0000`
 	for {
@@ -171,7 +172,7 @@ func escapesNUL(text string, out *strings.Builder) (found bool) {
 		if at < 0 || at+1 >= len(text) {
 			break
 		}
-		skip := at + 2 // a backslash that is escaped itself starts nothing
+		skip := at + 2 // an escaped backslash starts no escape
 		if strings.HasPrefix(text[at:], escape) {
 			found, skip = true, at+len(escape)
 		}
@@ -188,8 +189,8 @@ func escapesNUL(text string, out *strings.Builder) (found bool) {
 	return found
 }
 
-// appendRow appends a row in the encoding that checksums are computed from: for each value a letter for what it is, and
-// its bytes behind their number.
+// appendRow appends a row in the encoding for checksums: for each value a type letter, and for variable types the
+// length, then the bytes.
 func appendRow(out []byte, columns []column, row []any) ([]byte, error) {
 	for i, v := range row {
 		switch v := v.(type) {
@@ -209,7 +210,7 @@ func appendRow(out []byte, columns []column, row []any) ([]byte, error) {
 			if columns[i].kind == kindJSON {
 				canonical, err := canonicalJSON(v)
 				if err != nil {
-					return nil, fmt.Errorf("column %s holds no JSON: %w", columns[i].name, err)
+					return nil, fmt.Errorf("column %s does not hold JSON: %w", columns[i].name, err)
 				}
 				v = canonical
 			}
@@ -221,8 +222,8 @@ func appendRow(out []byte, columns []column, row []any) ([]byte, error) {
 	return out, nil
 }
 
-// canonicalJSON writes JSON in one way: sorted keys of which the last of equal ones counts, no blanks, numbers by their
-// value. It is not for storing: a number may have become text.
+// canonicalJSON writes JSON in a canonical form: sorted keys (the last duplicate wins), no whitespace, numbers by
+// value. The result is for comparison only, because a number may have become a string.
 func canonicalJSON(text string) (string, error) {
 	switch text {
 	case "null", "[]", "{}":
@@ -235,7 +236,7 @@ func canonicalJSON(text string) (string, error) {
 		return "", err
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return "", errors.New("something follows the value")
+		return "", errors.New("unexpected data after the value")
 	}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -262,14 +263,14 @@ func canonicalNumbers(value any) any {
 	return value
 }
 
-// canonicalNumber is the number as a fraction where it is no plain integer: 1.50 and 15e-1 are the same.
+// canonicalNumber returns plain integers unchanged and other numbers as a fraction: 1.50 and 15e-1 are equal.
 func canonicalNumber(text string) any {
 	if text != "-0" && !strings.ContainsAny(text, ".eE") {
 		return json.Number(text)
 	}
-	const mostDigits = 5000 // far beyond what a float64 can be; a fraction of that many digits is still quick
+	const maxDigits = 5000 // far beyond the range of a float64; a fraction with this many digits is still fast
 	if at := strings.IndexAny(text, "eE"); at >= 0 {
-		if exponent, err := strconv.Atoi(text[at+1:]); err != nil || exponent > mostDigits || exponent < -mostDigits {
+		if exponent, err := strconv.Atoi(text[at+1:]); err != nil || exponent > maxDigits || exponent < -maxDigits {
 			return json.Number(text)
 		}
 	}
@@ -283,7 +284,7 @@ func canonicalNumber(text string) any {
 	return "number " + exact.RatString()
 }
 
-// compactJSON is what is stored in SQLite.
+// compactJSON removes whitespace, for storage in SQLite.
 func compactJSON(text string) (string, error) {
 	var out bytes.Buffer
 	if err := json.Compact(&out, []byte(text)); err != nil {

@@ -37,12 +37,12 @@ func TestCanonicalJSON(t *testing.T) {
 		a, _ := canonicalJSON(pair[0])
 		b, _ := canonicalJSON(pair[1])
 		if a == b {
-			t.Errorf("%s and %s are told apart by nothing", pair[0], pair[1])
+			t.Errorf("%s and %s have the same canonical form", pair[0], pair[1])
 		}
 	}
 }
 
-// What is replaced can be stored, and what is not in need of it stays as it was.
+// TestReplacedText: replaced text can be stored, and other text stays unchanged.
 func TestReplacedText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := rapid.SliceOf(rapid.SampledFrom([]string{"a", "\x00", `\`, `\\`, "u0000", `\u0000`, `\\u0000`, "\xff", "ü", `"`}))
@@ -62,7 +62,7 @@ func TestReplacedText(t *testing.T) {
 	})
 }
 
-// Escapes of NUL are found as a JSON decoder finds them.
+// TestEscapedNUL: escapes of NUL are found exactly where a JSON decoder finds them.
 func TestEscapedNUL(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"\x00", `\`, "u0000", "a", `"`})).Draw(t, "value"), "")
@@ -82,7 +82,7 @@ func TestEscapedNUL(t *testing.T) {
 	})
 }
 
-// The job queue writes times in more than one way.
+// TestTimesOfTheQueue: the job queue writes times in several formats.
 func TestTimesOfTheQueue(t *testing.T) {
 	want := time.Date(2026, 11, 21, 15, 8, 44, 587_000_000, time.UTC)
 	for _, raw := range []any{"2026-11-21 15:08:44.587", "2026-11-21 15:08:44.586629909+00:00", "2026-11-21 16:08:44.5866+01:00", want.In(time.FixedZone("", 3600))} {
@@ -92,21 +92,21 @@ func TestTimesOfTheQueue(t *testing.T) {
 	}
 }
 
-func TestValuesThatCannotBe(t *testing.T) {
+func TestInvalidValues(t *testing.T) {
 	n := &normalizer{forPostgres: true}
 	for want, c := range map[string]struct {
 		kind kind
 		raw  any
 	}{
-		"32 bits":   {kindInt32, int64(math.MaxInt32 + 1)},
-		"NaN":       {kindFloat, math.NaN()},
-		"UTF-8":     {kindText, "\xff"},
-		"NUL":       {kindJSON, `"\u0000"`},
-		"int64":     {kindInt, "one"},
-		"bool":      {kindBool, int64(2)},
-		"no time":   {kindTime, "yesterday"},
-		"[]uint8":   {kindBytes, int64(1)},
-		"a float64": {kindText, 1.5},
+		"32 bits":    {kindInt32, int64(math.MaxInt32 + 1)},
+		"NaN":        {kindFloat, math.NaN()},
+		"UTF-8":      {kindText, "\xff"},
+		"NUL":        {kindJSON, `"\u0000"`},
+		"int64":      {kindInt, "one"},
+		"bool":       {kindBool, int64(2)},
+		"not a time": {kindTime, "yesterday"},
+		"[]uint8":    {kindBytes, int64(1)},
+		"a float64":  {kindText, 1.5},
 	} {
 		_, err := n.value(&column{kind: c.kind}, c.raw)
 		if err == nil || !strings.Contains(err.Error(), want) {

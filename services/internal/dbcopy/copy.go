@@ -19,65 +19,65 @@ import (
 )
 
 var (
-	// ErrNotEmpty says that the target is somebody's database already.
+	// ErrNotEmpty means that the target already is a database.
 	ErrNotEmpty = errors.New("the target is not empty")
-	// ErrSourceChanged says that what was copied before is not what the source holds now.
+	// ErrSourceChanged means that the source no longer has the rows that were copied before.
 	ErrSourceChanged = errors.New("the source has changed since the copy began")
-	// ErrLockLost says that another copy may have written into the target.
-	ErrLockLost = errors.New("the connection that kept other copies away was lost")
-	// ErrBrokenOff says that the copy was told to end before its end.
-	ErrBrokenOff = errors.New("the copy was broken off: the same command goes on with it")
+	// ErrLockLost means that another copy may have written to the target.
+	ErrLockLost = errors.New("the connection that holds the lock on the target was lost")
+	// ErrInterrupted means that the copy's context ended before the copy was complete.
+	ErrInterrupted = errors.New("the copy was interrupted: run the same command again to resume it")
 )
 
-// mostRows is how many rows a batch has at most.
-const mostRows = 2000
+// maxBatchRows is the default of Options.BatchRows.
+const maxBatchRows = 2000
 
-// Options say what to copy and how.
+// Options configure a copy.
 type Options struct {
 	From, To Endpoint
-	// KeyFile is the file of the key that the credentials in the source are sealed with.
+	// KeyFile is the key file that seals the credentials in the source.
 	KeyFile string
-	// ReplaceText stores U+FFFD for what PostgreSQL cannot store in text (NUL, invalid UTF-8), instead of an error.
+	// ReplaceText replaces characters that PostgreSQL cannot store in text (NUL, invalid UTF-8) by U+FFFD. Otherwise
+	// they are an error.
 	ReplaceText bool
-	// RequeueJobs lets jobs wait that a server died over, instead of an error. They run again.
+	// RequeueJobs makes the running jobs of a dead server available again. Otherwise they are an error.
 	RequeueJobs bool
-	// BatchRows is how many rows a batch has at most; 0 means 2000.
+	// BatchRows is the maximum number of rows in a batch; 0 means 2000.
 	BatchRows int
-	// Progress is told how many rows are done of how many, by several goroutines one after the other. Phase is PhaseCopy
-	// or PhaseVerify.
+	// Progress is called with the number of copied rows and all rows. Calls come from several goroutines, but never
+	// concurrently.
 	Progress func(phase Phase, table string, done, total int64)
 }
 
-// Phase is what a copy is busy with.
+// Phase is a phase of the copy.
 type Phase string
 
-// The phases of a copy.
 const (
 	PhaseCopy   Phase = "copy"
 	PhaseVerify Phase = "verify"
 )
 
-// TableResult is what became of one table.
+// TableResult is the result for one table.
 type TableResult struct {
 	Name     string
 	Rows     int64
-	Bytes    int64  // of the values in the encoding that the checksum is of
-	Checksum string // SHA-256 of the source, hexadecimal
-	// TargetRows and TargetChecksum are what was read back.
+	Bytes    int64  // size of the values in the checksum's encoding
+	Checksum string // SHA-256 of the source, in hexadecimal
+	// TargetRows and TargetChecksum were read back from the target.
 	TargetRows     int64
 	TargetChecksum string
 	OK             bool
 }
 
-// Result is a copy that has come to its end.
+// Result is the result of a complete copy.
 type Result struct {
 	From, To string // without credentials
-	// ResumedFrom is when the copy began that this one finished; zero for a new one.
+	// ResumedFrom is when a resumed copy was started; zero for a new one.
 	ResumedFrom time.Time
 	Tables      []TableResult
-	// Replaced counts texts that were changed (see Options.ReplaceText), Requeued jobs (see Options.RequeueJobs).
+	// Replaced counts changed texts (see Options.ReplaceText). Requeued counts jobs (see Options.RequeueJobs).
 	Replaced, Requeued int64
-	// OK says that all tables are the same. The target of another copy stays marked as incomplete.
+	// OK means that all tables are equal. Otherwise the target stays marked as incomplete.
 	OK bool
 }
 
@@ -89,29 +89,29 @@ type copier struct {
 	highest        map[string]int64
 	total          int64
 
-	mu       sync.Mutex
-	done     int64
-	replaced int64
-	marks    map[string]mark // of the source
+	mu        sync.Mutex
+	done      int64
+	replaced  int64
+	positions map[string]position // of the source
 }
 
-// Run copies a database, or goes on with a copy that was broken off.
+// Run copies a database, or resumes an interrupted copy.
 func Run(ctx context.Context, o Options) (Result, error) {
 	result, err := run(ctx, o)
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w (%w)", ErrBrokenOff, ctx.Err()) // what drivers say when that happens helps nobody
+		err = fmt.Errorf("%w (%w)", ErrInterrupted, ctx.Err()) // drivers return unhelpful errors when a context ends
 	}
 	return result, err
 }
 
 func run(ctx context.Context, o Options) (result Result, err error) {
 	if o.BatchRows == 0 {
-		o.BatchRows = mostRows
+		o.BatchRows = maxBatchRows
 	}
 	if err := check(o.From, o.To); err != nil {
 		return Result{}, err
 	}
-	c := &copier{Options: o, marks: map[string]mark{}}
+	c := &copier{Options: o, positions: map[string]position{}}
 	closeAll, err := c.open(ctx)
 	defer func() { err = errors.Join(err, closeAll()) }()
 	if err != nil {
@@ -131,12 +131,12 @@ func run(ctx context.Context, o Options) (result Result, err error) {
 	}
 	result = Result{From: c.source.location, To: c.target.location, Replaced: c.replaced, Requeued: requeued}
 	if c.journal.resumed {
-		result.ResumedFrom = c.journal.heading.StartedAt
+		result.ResumedFrom = c.journal.header.StartedAt
 	}
 	if result.Tables, result.OK, err = c.verify(ctx); err != nil || !result.OK {
 		return result, err
 	}
-	if c.source.postgres { // one that was started meanwhile waits for our locks, and would go on when they end
+	if c.source.postgres { // a server that has started waits for our locks, and would write after their release
 		if err := c.source.refuseServers(ctx); err != nil {
 			return result, fmt.Errorf("source: %w", err)
 		}
@@ -147,7 +147,7 @@ func run(ctx context.Context, o Options) (result Result, err error) {
 	return result, c.finish(ctx)
 }
 
-// workers is how many tables are copied at a time: SQLite has one writer.
+// workers returns how many tables are copied at once. SQLite has only one writer.
 func (c *copier) workers() int {
 	if c.To.SQLite != "" {
 		return 1
@@ -172,13 +172,13 @@ func (c *copier) open(ctx context.Context) (closeAll func() error, err error) {
 	if c.source, err = openSource(ctx, c.From, c.workers()); err != nil {
 		return closeAll, fmt.Errorf("source: %w", err)
 	}
-	if c.target, err = openTarget(ctx, c.To, c.workers()+2); err != nil { // one holds the lock, one is to spare
+	if c.target, err = openTarget(ctx, c.To, c.workers()+2); err != nil { // one connection holds the lock, one is spare
 		return closeAll, fmt.Errorf("target: %w", err)
 	}
 	return closeAll, nil
 }
 
-// prepare refuses what cannot be copied before anything is written.
+// prepare rejects what cannot be copied, before anything is written.
 func (c *copier) prepare(ctx context.Context) (requeued int64, err error) {
 	if err := checkSchema(ctx, c.source, c.target); err != nil {
 		return 0, err
@@ -199,15 +199,15 @@ func (c *copier) prepare(ctx context.Context) (requeued int64, err error) {
 		}
 		c.total += rows
 	}
-	now := heading{From: c.source.location, StartedAt: time.Now().UTC(), ReplaceText: c.ReplaceText, RequeueJobs: c.RequeueJobs}
+	now := header{From: c.source.location, StartedAt: time.Now().UTC(), ReplaceText: c.ReplaceText, RequeueJobs: c.RequeueJobs}
 	if c.journal, err = openJournal(ctx, c.target, now); err != nil {
 		return 0, err
 	}
 	return requeued, c.journal.check(now)
 }
 
-// checkJobs refuses jobs that a worker has: where they run is not written in what is copied, so that they would look
-// busy in the target until the queue gives them up after an hour.
+// checkJobs rejects running jobs. The target does not know their workers, and the queue would rescue them only
+// after an hour.
 func (c *copier) checkJobs(ctx context.Context) (running int64, err error) {
 	var kinds sql.NullString
 	list := "GROUP_CONCAT(DISTINCT kind)"
@@ -215,11 +215,11 @@ func (c *copier) checkJobs(ctx context.Context) (running int64, err error) {
 		list = "string_agg(DISTINCT kind, ',')"
 	}
 	if err := c.source.db.QueryRowContext(ctx, "SELECT COUNT(*), "+list+" FROM river_job WHERE state = 'running'").Scan(&running, &kinds); err != nil {
-		return 0, fmt.Errorf("look for running jobs: %w", err)
+		return 0, fmt.Errorf("find running jobs: %w", err)
 	}
 	if running > 0 && !c.RequeueJobs {
-		return 0, fmt.Errorf("%d background jobs of the source are running (%s): start the server on it and stop it with SIGTERM, so that they end; "+
-			"or, if it died, copy with --requeue-jobs, and they run again in the target (a job does no harm when it runs twice)", running, kinds.String)
+		return 0, fmt.Errorf("%d background jobs of the source are running (%s): start the server on it and stop it with SIGTERM, so that they finish; "+
+			"or, if the server died, copy with --requeue-jobs, so that they run again in the target (jobs are idempotent)", running, kinds.String)
 	}
 	return running, nil
 }
@@ -243,7 +243,7 @@ func (c *copier) copyTable(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = to.Close() }() // what matters was committed
+	defer func() { _ = to.Close() }() // all batches were committed
 	normalize := &normalizer{forPostgres: c.target.postgres, replace: c.ReplaceText}
 	reader := newReader(from, c.source.postgres, t, normalize, c.BatchRows)
 	reader.requeue = c.RequeueJobs
@@ -257,7 +257,7 @@ func (c *copier) copyTable(ctx context.Context, t *table) error {
 		}
 		if len(rows) == 0 {
 			c.mu.Lock()
-			c.marks[t.name] = reader.at
+			c.positions[t.name] = reader.at
 			c.replaced += normalize.replaced
 			c.mu.Unlock()
 			return nil
@@ -269,9 +269,9 @@ func (c *copier) copyTable(ctx context.Context, t *table) error {
 	}
 }
 
-// skipCopied reads the rows that an earlier run has copied, and compares them with what it wrote down.
+// skipCopied reads the rows that an earlier run has copied, and compares their checksum with the journal.
 func (c *copier) skipCopied(ctx context.Context, reader *tableReader) error {
-	before := c.journal.marks[reader.table.name]
+	before := c.journal.positions[reader.table.name]
 	for reader.at.rows < before.rows {
 		rows, err := reader.next(ctx, before.rows-reader.at.rows)
 		if err != nil {
@@ -283,8 +283,8 @@ func (c *copier) skipCopied(ctx context.Context, reader *tableReader) error {
 		c.progress(PhaseCopy, reader.table, len(rows))
 	}
 	if before.rows > 0 && reader.at != before {
-		return fmt.Errorf("%w (%s): table %s does not hold any more what was copied from it; copy into a new database, and let no server run on the source until it is done",
-			ErrSourceChanged, c.journal.heading.StartedAt.UTC().Format(time.DateTime), reader.table.name)
+		return fmt.Errorf("%w (%s): table %s no longer has the rows that were copied from it; copy into a new database, and run no server on the source until the copy is complete",
+			ErrSourceChanged, c.journal.header.StartedAt.UTC().Format(time.DateTime), reader.table.name)
 	}
 	return nil
 }
@@ -298,7 +298,7 @@ func (c *copier) progress(phase Phase, t *table, rows int) {
 	}
 }
 
-// verify reads the target as the source was read.
+// verify reads the target and compares it with the source.
 func (c *copier) verify(ctx context.Context) (results []TableResult, same bool, err error) {
 	c.done = 0
 	results = make([]TableResult, len(allTables()))
@@ -307,7 +307,7 @@ func (c *copier) verify(ctx context.Context) (results []TableResult, same bool, 
 	for i, t := range allTables() {
 		group.Go(func() error {
 			at, err := c.readBack(ctx, t)
-			from := c.marks[t.name]
+			from := c.positions[t.name]
 			results[i] = TableResult{
 				Name: t.name, Rows: from.rows, Bytes: from.bytes, Checksum: from.checksum,
 				TargetRows: at.rows, TargetChecksum: at.checksum, OK: at == from,
@@ -325,10 +325,10 @@ func (c *copier) verify(ctx context.Context) (results []TableResult, same bool, 
 	return results, same, nil
 }
 
-func (c *copier) readBack(ctx context.Context, t *table) (mark, error) {
+func (c *copier) readBack(ctx context.Context, t *table) (position, error) {
 	conn, end, err := c.target.session(ctx)
 	if err != nil {
-		return mark{}, err
+		return position{}, err
 	}
 	defer end()
 	reader := newReader(conn, c.target.postgres, t, &normalizer{}, c.BatchRows)
@@ -341,7 +341,7 @@ func (c *copier) readBack(ctx context.Context, t *table) (mark, error) {
 	}
 }
 
-// finish makes the target one that a server can start on.
+// finish completes the target, so that a server can start on it.
 func (c *copier) finish(ctx context.Context) error {
 	if err := setHighestIDs(ctx, c.target, c.highest); err != nil {
 		return err
@@ -353,7 +353,7 @@ func (c *copier) finish(ctx context.Context) error {
 		_, err := c.target.db.ExecContext(ctx, "DROP TABLE "+journalTable)
 		return err
 	}
-	// Closing writes the log into the file.
+	// Closing moves the write-ahead log into the file.
 	if err := c.target.close(); err != nil {
 		return err
 	}
@@ -364,7 +364,7 @@ func (c *copier) finish(ctx context.Context) error {
 	if err := publish(stagedFile(c.To), c.To.SQLite); err != nil {
 		return err
 	}
-	// Until here the same command went on with the copy. From here on the marks mean nothing.
+	// Until here, the same command resumes the copy. From here on the journal has no meaning.
 	db, err := sql.Open("sqlite3", sqliteDSN(c.To.SQLite, "_locking_mode=EXCLUSIVE"))
 	if err != nil {
 		return err
@@ -387,9 +387,9 @@ func (c *copier) refreshStatistics(ctx context.Context) error {
 
 func stagedFile(e Endpoint) string { return filepath.Join(e.stagingDir(), store.SQLiteFile) }
 
-// publish gives a finished file its name, which must be free, and removes the directory in which it grew.
+// publish links a finished file to its final name, which must be free, and removes the staging directory.
 func publish(staged, path string) error {
-	if err := RefuseOpen(context.Background(), staged); err != nil { // which also empties the log
+	if err := RefuseOpen(context.Background(), staged); err != nil { // this also empties the log
 		return err
 	}
 	if err := syncFile(staged); err != nil {
@@ -398,18 +398,18 @@ func publish(staged, path string) error {
 	if err := refuseLog(path); err != nil {
 		return err
 	}
-	// A link, unlike a renaming, never replaces a file.
+	// Unlike a rename, a link never replaces a file.
 	if err := os.Link(staged, path); err != nil {
-		return fmt.Errorf("the finished database is %s, but cannot get its name: %w", staged, err)
+		return fmt.Errorf("the finished database is %s, but it cannot be linked to its final name: %w", staged, err)
 	}
 	return errors.Join(syncFile(filepath.Dir(path)), os.RemoveAll(filepath.Dir(staged)))
 }
 
-// refuseLog returns an error when the log of another database lies where that of the database at path will be: SQLite
-// would write its pages over those of the new one.
+// refuseLog returns an error when a stale write-ahead log exists for the database at path. SQLite would apply its
+// pages to the new database.
 func refuseLog(path string) error {
 	if _, err := os.Lstat(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, fmt.Errorf("%w: %s-wal is the log of a database that was there before: move it away together with its %s-shm",
+		return errors.Join(err, fmt.Errorf("%w: %s-wal is the log of a previous database: move it away together with %s-shm",
 			ErrNotEmpty, path, filepath.Base(path)))
 	}
 	return nil

@@ -31,8 +31,8 @@ func mustRun(t *testing.T, o Options) Result {
 	return result
 }
 
-// Every value of every table comes back as it was, and so do the numbers of rows that will be.
-func TestThereAndBack(t *testing.T) {
+// TestRoundTrip: a copy to PostgreSQL and back keeps every value of every table, and the next ids.
+func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 60)
 	there := newPostgres(t)
@@ -40,7 +40,7 @@ func TestThereAndBack(t *testing.T) {
 	back := Endpoint{SQLite: filepath.Join(t.TempDir(), "new", store.SQLiteFile)}
 	in := mustRun(t, Options{From: there, To: back, KeyFile: f.keyFile, BatchRows: 11})
 	if !slices.Equal(out.Tables, in.Tables) {
-		t.Error("the checksums of the way back are others")
+		t.Error("the checksums of the copy back differ")
 	}
 	before, after := dump(t, f.path), dump(t, back.SQLite)
 	for i := range before {
@@ -53,7 +53,7 @@ func TestThereAndBack(t *testing.T) {
 	}
 	wantNextID(t, there, f.path)
 	if _, err := os.Stat(back.stagingDir()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is left behind: %v", back.stagingDir(), err)
+		t.Errorf("%s still exists: %v", back.stagingDir(), err)
 	}
 	if _, err := Run(t.Context(), f.options(there)); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("a second copy into the same database: %v", err)
@@ -63,14 +63,14 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// wantNextID: PostgreSQL numbers the next finding behind the highest number that SQLite ever gave.
+// wantNextID checks that PostgreSQL continues after the highest id that SQLite has ever assigned.
 func wantNextID(t *testing.T, e Endpoint, path string) {
 	t.Helper()
-	lite, err := sql.Open("sqlite3", sqliteDSN(path, ""))
+	sqlite, err := sql.Open("sqlite3", sqliteDSN(path, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lite.Close()
+	defer sqlite.Close()
 	post, err := sql.Open("pgx", e.Postgres)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func wantNextID(t *testing.T, e Endpoint, path string) {
 	defer post.Close()
 	for _, table := range []string{"findings", "tokens", "audit_entries"} {
 		var last, next int64
-		if err := lite.QueryRow("SELECT seq FROM sqlite_sequence WHERE name = $1", table).Scan(&last); err != nil {
+		if err := sqlite.QueryRow("SELECT seq FROM sqlite_sequence WHERE name = $1", table).Scan(&last); err != nil {
 			t.Fatal(err)
 		}
 		if err := post.QueryRow("SELECT nextval(pg_get_serial_sequence($1, 'id'))", table).Scan(&next); err != nil {
@@ -90,7 +90,7 @@ func wantNextID(t *testing.T, e Endpoint, path string) {
 	}
 }
 
-// A copy that is broken off anywhere, again and again, ends as if it had not been.
+// TestResume: a copy that is interrupted repeatedly, anywhere, ends like an uninterrupted one.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 40)
@@ -110,11 +110,11 @@ func TestResume(t *testing.T) {
 			result, err := Run(ctx, o)
 			cancel()
 			if err != nil {
-				if !errors.Is(err, ErrBrokenOff) {
+				if !errors.Is(err, ErrInterrupted) {
 					t.Fatalf("%T %v", err, err)
 				}
 				if broken++; broken > 100 {
-					t.Fatal("it does not come to an end")
+					t.Fatal("it does not finish")
 				}
 				continue
 			}
@@ -123,7 +123,7 @@ func TestResume(t *testing.T) {
 			}
 			break
 		}
-		t.Logf("broken off %d times", broken)
+		t.Logf("interrupted %d times", broken)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestRefusals(t *testing.T) {
 	refused(f.options(there), "99999999999999")
 }
 
-// A PostgreSQL in which somebody writes is no source, whatever program that is.
+// TestPostgresIsWrittenTo: a PostgreSQL database that any program writes to is rejected as a source.
 func TestPostgresIsWrittenTo(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 5)
@@ -212,7 +212,7 @@ func TestPostgresIsWrittenTo(t *testing.T) {
 	mustRun(t, back)
 }
 
-// A batch stays small when small rows are followed by large ones.
+// TestBatchesOfLargeRows: a batch stays small when large rows follow small ones.
 func TestBatchesOfLargeRows(t *testing.T) {
 	f := newFixture(t, 5)
 	f.exec(t, "DELETE FROM settings")
@@ -229,9 +229,9 @@ func TestBatchesOfLargeRows(t *testing.T) {
 	}
 	defer end()
 	at := slices.IndexFunc(allTables(), func(t *table) bool { return t.name == "settings" })
-	reader := newReader(conn, false, allTables()[at], &normalizer{}, mostRows)
+	reader := newReader(conn, false, allTables()[at], &normalizer{}, maxBatchRows)
 	for total := 0; ; {
-		rows, err := reader.next(t.Context(), mostRows)
+		rows, err := reader.next(t.Context(), maxBatchRows)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,7 +247,7 @@ func TestBatchesOfLargeRows(t *testing.T) {
 	}
 }
 
-// A source that changed between two runs is noticed, wherever it changed.
+// TestSourceChanged: any change of the source between two runs is detected.
 func TestSourceChanged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 20)
@@ -259,7 +259,7 @@ func TestSourceChanged(t *testing.T) {
 		}
 	}
 	if _, err := Run(ctx, o); err == nil {
-		t.Fatal("it was not broken off")
+		t.Fatal("it was not interrupted")
 	}
 	f.exec(t, "UPDATE tokens SET name = name || '!' WHERE id = (SELECT MIN(id) FROM tokens)")
 	o.Progress = nil
@@ -268,7 +268,7 @@ func TestSourceChanged(t *testing.T) {
 	}
 }
 
-// A target that somebody wrote to is noticed.
+// TestVerificationSeesTheTarget: a change of the target is detected.
 func TestVerificationSeesTheTarget(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 20)
@@ -298,7 +298,7 @@ func TestVerificationSeesTheTarget(t *testing.T) {
 	}
 }
 
-// Every table of the database is either copied or named as one that is not.
+// TestNoTableIsForgotten: every table is either copied or listed in notCopied.
 func TestNoTableIsForgotten(t *testing.T) {
 	f := newFixture(t, 2)
 	db, err := sql.Open("sqlite3", sqliteDSN(f.path, ""))
@@ -330,7 +330,7 @@ func TestNoTableIsForgotten(t *testing.T) {
 	}
 }
 
-// A copy that has lost what keeps other copies away is not complete; the same command goes on with it.
+// TestLockLost: a copy that has lost its lock is incomplete, and the same command resumes it.
 func TestLockLost(t *testing.T) {
 	t.Parallel()
 	f, there := newFixture(t, 5), newPostgres(t)
@@ -353,7 +353,7 @@ func TestLockLost(t *testing.T) {
 		t.Errorf("got %v, want %v", err, ErrLockLost)
 	}
 	if result := mustRun(t, f.options(there)); result.ResumedFrom.IsZero() {
-		t.Error("the copy began anew")
+		t.Error("the copy started over")
 	}
 	var locks int
 	if err := admin.QueryRowContext(t.Context(), "SELECT COUNT(*) "+holder).Scan(&locks); err != nil || locks != 0 {

@@ -15,10 +15,10 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// applicationName tells our sessions from those of servers.
+// applicationName distinguishes the sessions of a copy from the sessions of servers.
 const applicationName = store.SessionName + "-copy"
 
-// ErrInUse says that somebody else works on a database that must be at rest.
+// ErrInUse means that another process uses a database that must be idle.
 var ErrInUse = errors.New("is in use")
 
 // database is the source or the target of a copy.
@@ -26,9 +26,9 @@ type database struct {
 	db       *sql.DB
 	postgres bool
 	location string
-	// snapshot is what all sessions of a PostgreSQL source read; empty for others.
+	// snapshot is the exported snapshot that all sessions of a PostgreSQL source read; otherwise empty.
 	snapshot string
-	// release ends what keeps others from writing.
+	// release releases the locks that block writers.
 	release func() error
 }
 
@@ -40,18 +40,18 @@ func (d *database) close() error {
 	return errors.Join(err, d.db.Close())
 }
 
-// session is a connection that reads; end gives it back.
+// session returns a connection for reading. end closes it.
 func (d *database) session(ctx context.Context) (_ *sql.Conn, end func(), err error) {
 	conn, err := d.db.Conn(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	end = func() { _ = conn.Close() } // it has only read
+	end = func() { _ = conn.Close() } // nothing was written
 	if d.snapshot == "" {
 		return conn, end, nil
 	}
 	end = func() {
-		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") // it has only read
+		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") // nothing was written
 		_ = conn.Close()
 	}
 	if err := begin(ctx, conn, "SET TRANSACTION SNAPSHOT '"+d.snapshot+"'"); err != nil {
@@ -61,7 +61,7 @@ func (d *database) session(ctx context.Context) (_ *sql.Conn, end func(), err er
 	return conn, end, nil
 }
 
-// begin begins a transaction that sees one state of PostgreSQL, for as long as a copy takes.
+// begin starts a read-only transaction on one PostgreSQL snapshot, without timeouts.
 func begin(ctx context.Context, conn *sql.Conn, first string) error {
 	for _, statement := range []string{
 		"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", first,
@@ -77,7 +77,7 @@ func begin(ctx context.Context, conn *sql.Conn, first string) error {
 func openPostgres(ctx context.Context, e Endpoint, connections int) (*database, error) {
 	config, err := pgx.ParseConfig(e.Postgres)
 	if err != nil {
-		return nil, errors.New("not a PostgreSQL URL") // pgx's text may repeat it with its password
+		return nil, errors.New("not a PostgreSQL URL") // pgx's error may contain the URL with its password
 	}
 	config.RuntimeParams["application_name"] = applicationName
 	db := sql.OpenDB(stdlib.GetConnector(*config))
@@ -93,7 +93,7 @@ func openPostgres(ctx context.Context, e Endpoint, connections int) (*database, 
 	return d, nil
 }
 
-// refuseServers looks for servers that are connected to a PostgreSQL database.
+// refuseServers returns an error when servers are connected to a PostgreSQL database.
 func (d *database) refuseServers(ctx context.Context) error {
 	var servers int
 	var from sql.NullString
@@ -109,19 +109,19 @@ func (d *database) refuseServers(ctx context.Context) error {
 	return nil
 }
 
-// openPostgresSource also keeps everybody from writing: what is written meanwhile would be missing in the copy.
+// openPostgresSource also blocks writers: their rows would be missing in the copy.
 func openPostgresSource(ctx context.Context, e Endpoint, connections int) (*database, error) {
 	d, err := openPostgres(ctx, e, connections+1)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.holdPostgres(ctx); err != nil {
+	if err := d.lockSource(ctx); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
 	return d, nil
 }
 
-func (d *database) holdPostgres(ctx context.Context) error {
+func (d *database) lockSource(ctx context.Context) error {
 	conn, err := d.db.Conn(ctx)
 	if err != nil {
 		return err
@@ -137,22 +137,23 @@ func (d *database) holdPostgres(ctx context.Context) error {
 	for _, t := range allTables() {
 		names = append(names, t.name)
 	}
-	// Before the first query: the snapshot is that of the first one, and must not be older than the lock.
+	// This must come before the first query. The snapshot is taken by the first query, and must not be older than the
+	// lock.
 	if _, err := conn.ExecContext(ctx, "LOCK TABLE "+quoteAll(names)+" IN SHARE MODE"); err != nil {
-		if strings.Contains(err.Error(), "55P03") || strings.Contains(err.Error(), "40P01") { // waited too long, or in a circle
-			return fmt.Errorf("%s %w: somebody is writing to it; stop every program that does, then run this again", d.location, ErrInUse)
+		if strings.Contains(err.Error(), "55P03") || strings.Contains(err.Error(), "40P01") { // lock timeout, or deadlock
+			return fmt.Errorf("%s %w: another program is writing to it; stop every such program, then run this again", d.location, ErrInUse)
 		}
 		return fmt.Errorf("lock the tables of %s: %w", d.location, err)
 	}
 	return conn.QueryRowContext(ctx, "SELECT pg_export_snapshot()").Scan(&d.snapshot)
 }
 
-// sqliteDSN has the settings that the server uses, as far as they matter here.
+// sqliteDSN has the server's settings that matter here.
 func sqliteDSN(path, more string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw&_synchronous=NORMAL&_cache_size=-65536&_busy_timeout=5000&" + more
 }
 
-// openSQLiteSource makes sure that nobody has the file open, and then keeps everybody from writing. Nothing is written.
+// openSQLiteSource checks that no other process has the file open, and then blocks writers. It writes nothing.
 func openSQLiteSource(ctx context.Context, e Endpoint, connections int) (*database, error) {
 	if err := RefuseOpen(ctx, e.SQLite); err != nil {
 		return nil, err
@@ -180,8 +181,8 @@ func openSQLiteSource(ctx context.Context, e Endpoint, connections int) (*databa
 	return d, nil
 }
 
-// RefuseOpen returns an error that wraps ErrInUse when any process, this one included, has the SQLite file open.
-// Without one, what was in the write-ahead log is in the file, and the log is gone.
+// RefuseOpen returns an error that wraps ErrInUse when any process, including this one, has the SQLite file open.
+// Otherwise it moves the write-ahead log into the file and removes the log.
 func RefuseOpen(ctx context.Context, path string) (err error) {
 	db, err := sql.Open("sqlite3", "file:"+(&url.URL{Path: path}).EscapedPath()+"?mode=rw&_busy_timeout=0&_locking_mode=EXCLUSIVE")
 	if err != nil {
@@ -189,7 +190,8 @@ func RefuseOpen(ctx context.Context, path string) (err error) {
 	}
 	db.SetMaxOpenConns(1)
 	defer func() { err = errors.Join(err, db.Close()) }()
-	// In this mode SQLite wants the file for itself, and whoever has it open with a write-ahead log holds a share of it.
+	// In this mode SQLite needs an exclusive lock, and any process that has the file open in WAL mode holds a shared
+	// one.
 	_, err = db.ExecContext(ctx, "BEGIN EXCLUSIVE; ROLLBACK")
 	if apierr.IsBusy(err) {
 		return fmt.Errorf("%s %w: a server or another command has it open; stop it, then run this again", path, ErrInUse)
@@ -200,7 +202,7 @@ func RefuseOpen(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// openTarget opens the target with the schema of this program, made if it is not there.
+// openTarget opens the target. It creates the schema in an empty database.
 func openTarget(ctx context.Context, e Endpoint, connections int) (*database, error) {
 	options, err := e.storeOptions()
 	if err != nil {
@@ -232,7 +234,7 @@ func migrateTarget(ctx context.Context, options store.Options) error {
 	if err != nil {
 		return fmt.Errorf("open the target: %w", err)
 	}
-	defer func() { _ = st.Close() }() // what matters was committed
+	defer func() { _ = st.Close() }() // everything was committed
 	list, err := st.Migrations(ctx)
 	if err != nil {
 		return err

@@ -1,8 +1,8 @@
-// Package dbcopy moves a whole Palisade database: from SQLite to PostgreSQL and back, row by row with the ids that the
-// rows have, and of SQLite into a backup file and out of it again.
+// Package dbcopy copies a whole Palisade database: from SQLite to PostgreSQL or back, row by row with the same ids,
+// and from SQLite to a backup file and back.
 //
-// A copy reads a source that nobody can write to meanwhile, writes batches together with a mark of how far it has come
-// (table palisade_copy of the target), and at the end reads the target once more: the SHA-256 of all rows of each
-// table, in the order of their keys and in one encoding for both databases, must be that of the source. A copy that was
-// killed goes on behind its marks, after it has checked that the source still holds what was copied before.
+// A copy blocks all writers of the source. It writes each batch in one transaction with its position (table
+// palisade_copy of the target). At the end it reads the target back and compares each table's SHA-256 with the
+// source. The checksum covers all rows in key order, in one encoding for both databases. A copy that was killed
+// resumes after the last position, once it has checked that the source still has the rows that were copied.
 package dbcopy

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// syncFile makes the content of a file, or the names in a directory, outlast a power cut.
+// syncFile makes the content of a file, or the names in a directory, survive a power cut.
 func syncFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

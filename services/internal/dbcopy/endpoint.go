@@ -14,17 +14,17 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Endpoint is a database that is copied from or to: a SQLite file, or a PostgreSQL database.
+// Endpoint is the source or target of a copy: a SQLite file or a PostgreSQL database.
 type Endpoint struct {
-	// SQLite is the path of the file; Postgres is a postgres:// URL. One of them is empty.
+	// SQLite is the path of a file, Postgres a postgres:// URL. One of them is empty.
 	SQLite, Postgres string
 }
 
-// ParseEndpoint reads sqlite:PATH (a file, or a data directory) or postgres://…
+// ParseEndpoint parses sqlite:PATH (a file or a data directory) or postgres://…
 func ParseEndpoint(text string) (Endpoint, error) {
 	if path, ok := strings.CutPrefix(text, "sqlite:"); ok && path != "" {
 		info, err := os.Stat(path)
-		// What is not there and has no extension is a data directory that is to be made.
+		// A missing path without an extension is a data directory to be created.
 		if err == nil && info.IsDir() || errors.Is(err, fs.ErrNotExist) && filepath.Ext(path) == "" {
 			path = filepath.Join(path, store.SQLiteFile)
 		}
@@ -32,18 +32,18 @@ func ParseEndpoint(text string) (Endpoint, error) {
 	}
 	if strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://") {
 		if _, err := pgx.ParseConfig(text); err != nil {
-			// pgx's text may repeat the URL with its password.
-			return Endpoint{}, errors.New("got a PostgreSQL URL that cannot be read, want postgres://user@host:5432/name")
+			// pgx's error may contain the URL with its password.
+			return Endpoint{}, errors.New("got an invalid PostgreSQL URL, want postgres://user@host:5432/name")
 		}
 		return Endpoint{Postgres: text}, nil
 	}
 	if scheme, _, found := strings.Cut(text, ":"); found {
-		text = scheme + ":…" // the rest may be a password
+		text = scheme + ":…" // the rest may contain a password
 	}
 	return Endpoint{}, fmt.Errorf("got %q, want sqlite:PATH (a file or a data directory) or postgres://user@host:5432/name", text)
 }
 
-// String is the endpoint without credentials.
+// String returns the endpoint without credentials.
 func (e Endpoint) String() string {
 	if e.SQLite != "" {
 		return "sqlite:" + e.SQLite
@@ -55,21 +55,21 @@ func (e Endpoint) String() string {
 	return store.PostgresLocation(config)
 }
 
-// stagingDir is where a SQLite target grows: it gets its name when it is complete, so that no server can start on half
-// of it.
+// stagingDir is where a SQLite target is built. The file gets its name when it is complete, so that no server can
+// start on a partial database.
 func (e Endpoint) stagingDir() string {
 	return filepath.Join(filepath.Dir(e.SQLite), ".palisade-copy")
 }
 
-// storeOptions open a target as a server does, but under our name: the connections of a run that was broken off would
-// look like a server's for a moment.
+// storeOptions opens a target like a server does, but with the copy's application name. Otherwise the connections
+// of an interrupted run would look like a server for a moment.
 func (e Endpoint) storeOptions() (store.Options, error) {
 	if e.SQLite != "" {
 		return store.Options{DataDir: e.stagingDir()}, nil
 	}
 	u, err := url.Parse(e.Postgres)
 	if err != nil {
-		return store.Options{}, errors.New("not a PostgreSQL URL") // the text of err may hold a password
+		return store.Options{}, errors.New("not a PostgreSQL URL") // the error may contain a password
 	}
 	query := u.Query()
 	query.Set("application_name", applicationName)
@@ -77,12 +77,12 @@ func (e Endpoint) storeOptions() (store.Options, error) {
 	return store.Options{Database: u.String()}, nil
 }
 
-// check refuses pairs for which there is a better tool, and a SQLite target that a server would not find or that
-// exists.
+// check rejects pairs for which there is a better tool, and a SQLite target that exists or that a server would not
+// find.
 func check(from, to Endpoint) error {
 	switch {
 	case from.Postgres != "" && to.Postgres != "":
-		return errors.New("both are PostgreSQL: use pg_dump and pg_restore, which are made for it (palisade backup prints the command lines)")
+		return errors.New("both are PostgreSQL: use pg_dump and pg_restore (palisade backup prints the command lines)")
 	case from.SQLite != "" && to.SQLite != "":
 		return errors.New("both are SQLite: use palisade backup and palisade restore")
 	}

@@ -22,7 +22,7 @@ type fixture struct {
 	seed          uint64
 }
 
-// newFixture fills each table with about so many rows.
+// newFixture inserts about this number of rows into each table.
 func newFixture(t *testing.T, rows int) *fixture {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func newFixture(t *testing.T, rows int) *fixture {
 	return f
 }
 
-// exec changes the database behind the back of a copy.
+// exec changes the database without the knowledge of the copy.
 func (f *fixture) exec(t *testing.T, statement string, args ...any) {
 	t.Helper()
 	db, err := sql.Open("sqlite3", sqliteDSN(f.path, ""))
@@ -71,7 +71,7 @@ func (f *fixture) options(to Endpoint) Options {
 
 func newPostgres(t *testing.T) Endpoint { return Endpoint{Postgres: pgtest.NewDatabase(t)} }
 
-// generator makes random rows.
+// generator generates random rows.
 type generator struct{ *rand.Rand }
 
 func (g *generator) fill(t *testing.T, db *sql.DB, table *table, rows int) {
@@ -105,7 +105,7 @@ func (g *generator) fill(t *testing.T, db *sql.DB, table *table, rows int) {
 	}
 }
 
-// keepRules sets what the job queue checks.
+// keepRules sets the columns that the job queue's constraints check.
 func (g *generator) keepRules(table *table, row []any) {
 	if table.name != "river_job" {
 		return
@@ -147,7 +147,7 @@ func (g *generator) value(c *column) any {
 		return []float64{0, 1, 1e300, 1.0 / 3, -2.5, g.NormFloat64()}[g.IntN(6)]
 	case kindBytes:
 		least := 0
-		if strings.HasSuffix(c.name, "hash") { // unique in practice, as texts are
+		if strings.HasSuffix(c.name, "hash") { // unique in practice, like texts
 			least = 8
 		}
 		out := make([]byte, least+g.IntN(300))
@@ -228,7 +228,7 @@ func nullableColumns(t *testing.T, db *sql.DB, table string) map[string]bool {
 	return out
 }
 
-// dump is everything in the tables as SQLite itself writes it, except JSON, whose bytes PostgreSQL does not keep.
+// dump returns all rows as SQLite writes them, except JSON, because PostgreSQL does not keep its bytes.
 func dump(t *testing.T, path string) []string {
 	t.Helper()
 	db, err := sql.Open("sqlite3", sqliteDSN(path, ""))

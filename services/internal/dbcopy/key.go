@@ -12,26 +12,26 @@ import (
 	"github.com/palisade/palisade/services/internal/secret"
 )
 
-// keyName is what the server calls its key file in the data directory.
+// keyName is the name of the server's key file in the data directory.
 const keyName = "palisade.key"
 
-// checkKeys checks the key file at hand, and the one that a server on a SQLite target would take.
+// checkKeys checks the given key file, and the key file that a server on a SQLite target would use.
 func checkKeys(ctx context.Context, source *database, keyFile string, to Endpoint) error {
 	if err := checkKey(ctx, source, keyFile); err != nil || to.SQLite == "" {
 		return err
 	}
-	beside := filepath.Join(filepath.Dir(to.SQLite), keyName)
-	if _, err := os.Stat(beside); errors.Is(err, fs.ErrNotExist) {
+	targetKey := filepath.Join(filepath.Dir(to.SQLite), keyName)
+	if _, err := os.Stat(targetKey); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := checkKey(ctx, source, beside); err != nil {
-		return fmt.Errorf("the key file beside the target: %w", err)
+	if err := checkKey(ctx, source, targetKey); err != nil {
+		return fmt.Errorf("the key file next to the target: %w", err)
 	}
 	return nil
 }
 
-// checkKey makes sure that the key file at hand is that of the source: without it the target would be of no use,
-// because credentials, signing keys and the audit chain are sealed with it.
+// checkKey checks that the key file belongs to the source. Without the right key the target would be useless:
+// credentials, signing keys and the audit chain are sealed with it.
 func checkKey(ctx context.Context, source *database, keyFile string) error {
 	var check []byte
 	err := source.db.QueryRowContext(ctx, "SELECT value FROM settings WHERE name = 'key_check'").Scan(&check)
@@ -43,7 +43,7 @@ func checkKey(ctx context.Context, source *database, keyFile string) error {
 	}
 	keyring, err := secret.Open(keyFile, false)
 	if err != nil {
-		return fmt.Errorf("%w; what is sealed in the source is of no use without its key: name the file with --key-file", err)
+		return fmt.Errorf("%w; the sealed data of the source is useless without its key: set the key file with --key-file", err)
 	}
 	return keyring.Verify(check)
 }

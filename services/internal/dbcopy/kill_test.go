@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// copyEnv tells this test program to be a copy that can be killed: it holds source, key file and target.
+// copyEnv makes this test program a copy that can be killed. It has the source, the key file and the target.
 const copyEnv = "PALISADE_TEST_COPY_FROM"
 
 // TestCopyProcess is the process that TestKilled kills.
@@ -35,7 +35,8 @@ func TestCopyProcess(t *testing.T) {
 	mustRun(t, Options{From: source, To: target, KeyFile: key, BatchRows: 7, Progress: func(Phase, string, int64, int64) { fmt.Println("batch") }})
 }
 
-// A copy whose process is killed between or inside batches goes on and ends as if it had not been.
+// TestKilled: a copy whose process is killed between or inside batches is resumed and ends like an uninterrupted
+// one.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 40)
@@ -43,10 +44,10 @@ func TestKilled(t *testing.T) {
 	whole := killed(t, f, Endpoint{SQLite: f.path}, there)
 	back := Endpoint{SQLite: filepath.Join(t.TempDir(), store.SQLiteFile)}
 	if again := killed(t, f, there, back); !slices.Equal(whole.Tables, again.Tables) {
-		t.Error("the way back has other checksums")
+		t.Error("the copy back has other checksums")
 	}
 	if !slices.Equal(dump(t, f.path), dump(t, back.SQLite)) {
-		t.Error("the way back has other rows")
+		t.Error("the copy back has other rows")
 	}
 }
 
@@ -78,11 +79,11 @@ func killed(t *testing.T, f *fixture, from, to Endpoint) Result {
 		if err := command.Process.Kill(); err != nil {
 			t.Log(err)
 		}
-		_ = command.Wait() // it was killed
+		_ = command.Wait() // fails because of the kill
 	}
 	var result Result
 	var err error
-	// PostgreSQL notices only with the next answer that a client is gone, and frees its lock then.
+	// PostgreSQL notices that a client is gone only when it sends the next response, and releases its lock then.
 	for deadline := time.Now().Add(2 * time.Minute); ; {
 		result, err = Run(t.Context(), Options{From: from, To: to, KeyFile: f.keyFile, BatchRows: 7})
 		if !errors.Is(err, ErrInUse) || time.Now().After(deadline) {

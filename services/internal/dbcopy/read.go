@@ -10,40 +10,40 @@ import (
 )
 
 const (
-	// firstRows and batchBytes size batches: the first is small, because nobody knows yet how large rows are, and later
-	// ones have about so many bytes.
+	// firstRows is the size of the first batch: small, because the size of the rows is unknown. Later batches have
+	// about batchBytes.
 	firstRows  = 100
 	batchBytes = 4 << 20
 )
 
-// mark is how far the rows of a table were read or copied.
-type mark struct {
-	key         string // of the last row
+// position is how far the rows of a table have been read or copied.
+type position struct {
+	key         string // key of the last row
 	rows, bytes int64
-	checksum    string // SHA-256 of all rows up to here, hexadecimal
+	checksum    string // SHA-256 of all rows so far, in hexadecimal
 }
 
-// tableReader reads the rows of one table in the order of its key, batch by batch, and sums them up.
+// tableReader reads the rows of a table in key order, in batches, and computes their checksum.
 type tableReader struct {
 	conn      *sql.Conn
 	postgres  bool
 	table     *table
 	normalize *normalizer
-	most      int // rows of a batch
-	// requeue reads jobs that run as ones that wait.
+	maxRows   int // maximum rows of a batch
+	// requeue reads running jobs as available ones.
 	requeue bool
 
 	sum    hash.Hash
-	at     mark
+	at     position
 	last   any // key of the last row
 	buffer []byte
 }
 
-func newReader(conn *sql.Conn, postgres bool, t *table, n *normalizer, most int) *tableReader {
-	return &tableReader{conn: conn, postgres: postgres, table: t, normalize: n, most: most, sum: sha256.New()}
+func newReader(conn *sql.Conn, postgres bool, t *table, n *normalizer, maxRows int) *tableReader {
+	return &tableReader{conn: conn, postgres: postgres, table: t, normalize: n, maxRows: maxRows, sum: sha256.New()}
 }
 
-// next reads the next rows, at most limit; none at the end.
+// next reads up to limit rows. It returns none at the end.
 func (r *tableReader) next(ctx context.Context, limit int64) (_ [][]any, err error) {
 	query, args := r.query(min(limit, r.batchRows()))
 	rows, err := r.conn.QueryContext(ctx, query, args...)
@@ -53,7 +53,7 @@ func (r *tableReader) next(ctx context.Context, limit int64) (_ [][]any, err err
 	defer func() { _ = rows.Close() }()
 	var out [][]any
 	before := r.at.bytes
-	// Rows that are much larger than those before end a batch early.
+	// Rows that are much larger than the previous ones end a batch early.
 	for r.at.bytes-before < 2*batchBytes && rows.Next() {
 		row := make([]any, len(r.table.columns))
 		targets := make([]any, len(row))
@@ -75,20 +75,20 @@ func (r *tableReader) next(ctx context.Context, limit int64) (_ [][]any, err err
 	return out, nil
 }
 
-// batchRows aims at batchBytes by the size of the rows so far.
+// batchRows aims at batchBytes, based on the average row so far.
 func (r *tableReader) batchRows() int64 {
-	most := int64(r.most)
+	maxRows := int64(r.maxRows)
 	if r.at.rows == 0 {
-		return min(firstRows, most)
+		return min(firstRows, maxRows)
 	}
-	return max(1, min(batchBytes*r.at.rows/max(1, r.at.bytes), most))
+	return max(1, min(batchBytes*r.at.rows/max(1, r.at.bytes), maxRows))
 }
 
 func (r *tableReader) query(limit int64) (string, []any) {
 	key, compare := quote(r.table.key), ""
 	order := key
 	if r.postgres && r.table.keyIsText() {
-		order += ` COLLATE "C"` // as SQLite compares
+		order += ` COLLATE "C"` // SQLite's order
 	}
 	var args []any
 	if r.last != nil {
@@ -97,7 +97,7 @@ func (r *tableReader) query(limit int64) (string, []any) {
 	return fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s LIMIT %d", r.table.selectList(r.postgres), quote(r.table.name), compare, order, limit), args
 }
 
-// take normalizes a row in place and adds it to the sum.
+// take normalizes a row in place and adds it to the checksum.
 func (r *tableReader) take(row []any) error {
 	t := r.table
 	raw := row[t.keyIndex()]
@@ -124,10 +124,10 @@ func (r *tableReader) take(row []any) error {
 	return nil
 }
 
-// RowError says which row cannot be copied.
+// RowError names the row that cannot be copied.
 type RowError struct {
 	Table, Key string
-	Column     string // empty when it is not known
+	Column     string // empty when unknown
 	Err        error
 }
 
@@ -138,5 +138,5 @@ func (e *RowError) Error() string {
 	return fmt.Sprintf("table %s, row %s: column %s %v", e.Table, e.Key, e.Column, e.Err)
 }
 
-// Unwrap returns what is wrong with the row.
+// Unwrap returns the cause.
 func (e *RowError) Unwrap() error { return e.Err }

@@ -14,12 +14,12 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Stage copies a backup into a new directory beside the place where it is going to be, and checks that it is whole:
-// that it is a database of Palisade, that SQLite finds no damage in it, and that this program knows its schema. The
-// directory holds palisade.db, which is the caller's to use; remove the directory in the end.
+// Stage copies a backup into a new directory inside dataDir and validates it: it must be a Palisade database
+// without corruption, and its schema must be known to this program. The directory contains palisade.db. The caller
+// removes the directory in the end.
 func Stage(ctx context.Context, from, dataDir string) (dir string, err error) {
 	if _, err := os.Stat(from + "-wal"); err == nil {
-		return "", fmt.Errorf("%s has a write-ahead log beside it (%s-wal): it is a database, not a backup; make one with palisade backup --to FILE", from, from)
+		return "", fmt.Errorf("%s has a write-ahead log (%s-wal): it is a live database, not a backup; make one with palisade backup --to FILE", from, from)
 	}
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return "", err
@@ -38,7 +38,7 @@ func stage(ctx context.Context, from, staged string) error {
 		return err
 	}
 	if _, err := Inspect(ctx, staged); err != nil {
-		return errors.New(strings.ReplaceAll(err.Error(), staged, from)) // the caller knows it by that name
+		return errors.New(strings.ReplaceAll(err.Error(), staged, from)) // the caller knows the file by that name
 	}
 	conn, closeConn, err := openConn(ctx, sqliteDSN(staged, ""))
 	if err != nil {
@@ -55,7 +55,7 @@ func stage(ctx context.Context, from, staged string) error {
 	return checkKnown(ctx, from, staged)
 }
 
-// checkKnown refuses a backup of a later version of Palisade.
+// checkKnown rejects a backup of a later Palisade version.
 func checkKnown(ctx context.Context, from, staged string) error {
 	d, err := openSQLiteSource(ctx, Endpoint{SQLite: staged}, 1)
 	if err != nil {
@@ -76,24 +76,24 @@ func copyFile(ctx context.Context, from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(target, reading{ctx, source})
+	_, err = io.Copy(target, contextReader{ctx, source})
 	return errors.Join(err, target.Close())
 }
 
-// reading ends a long copy when its context does.
-type reading struct {
+// contextReader stops a long copy when its context ends.
+type contextReader struct {
 	ctx context.Context
 	io.Reader
 }
 
-func (r reading) Read(p []byte) (int, error) {
+func (r contextReader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
 	return r.Reader.Read(p)
 }
 
-// Replaceable refuses a place where a database is in use, or where one is and is not to be replaced.
+// Replaceable returns an error when the database at path is in use, or exists and force is not set.
 func Replaceable(ctx context.Context, path string, force bool) error {
 	_, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,19 +103,19 @@ func Replaceable(ctx context.Context, path string, force bool) error {
 		return err
 	}
 	if err := RefuseOpen(ctx, path); err != nil && (errors.Is(err, ErrInUse) || !force) {
-		return err // with force, a file that cannot be opened is replaced, too: that may be why there is a restore
+		return err // with force, a damaged file is replaced too: it may be the reason for the restore
 	}
 	if !force {
-		return fmt.Errorf("%s exists: restore into another directory with --data, or replace it with --force, which keeps it beside under another name", path)
+		return fmt.Errorf("%s exists: restore into another directory with --data, or replace it with --force, which keeps the old file under another name", path)
 	}
 	return nil
 }
 
-// Install gives a staged database its place. One that is there keeps its content under another name, which is returned;
-// so does a log without its database, which SQLite would take for that of the new one.
+// Install moves a staged database to path. An existing database is kept under another name, which is returned. So
+// is a stale write-ahead log, which SQLite would apply to the new database.
 func Install(ctx context.Context, dir, path string, now time.Time) (kept string, err error) {
 	staged := filepath.Join(dir, store.SQLiteFile)
-	if err := RefuseOpen(ctx, staged); err != nil { // which also empties the log
+	if err := RefuseOpen(ctx, staged); err != nil { // this also empties the log
 		return "", err
 	}
 	if err := syncFile(staged); err != nil {
@@ -137,7 +137,7 @@ func Install(ctx context.Context, dir, path string, now time.Time) (kept string,
 	return kept, errors.Join(syncFile(filepath.Dir(path)), os.RemoveAll(dir))
 }
 
-// keepLog gives the log of a database another name. There is one where a server was killed.
+// keepLog renames the write-ahead log of the old database. A killed server leaves one.
 func keepLog(path, kept string) error {
 	for _, suffix := range []string{"-wal", "-shm"} {
 		if err := os.Rename(path+suffix, kept+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {

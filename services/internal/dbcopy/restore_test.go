@@ -12,12 +12,11 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// The log that a killed server left, whose database is gone, must not be taken for that of the database that is
-// restored.
+// TestInstallBesideAStrayLog: a stale log of a killed server must not be applied to the restored database.
 func TestInstallBesideAStrayLog(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
-	path, dir := filepath.Join(home, store.SQLiteFile), filepath.Join(home, "staged")
+	dataDir := t.TempDir()
+	path, dir := filepath.Join(dataDir, store.SQLiteFile), filepath.Join(dataDir, "staged")
 	write := func(path, text string) {
 		t.Helper()
 		db, err := sql.Open("sqlite3", "file:"+path+"?_journal_mode=WAL")
@@ -30,10 +29,10 @@ func TestInstallBesideAStrayLog(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if text == "lost" { // as a server that is killed leaves it: nothing is in the file yet
+		if text == "lost" { // like after a killed server: the file has no data yet
 			log, err := os.ReadFile(path + "-wal")
 			if err == nil {
-				err = os.WriteFile(filepath.Join(home, store.SQLiteFile+"-wal"), log, 0o600)
+				err = os.WriteFile(filepath.Join(dataDir, store.SQLiteFile+"-wal"), log, 0o600)
 			}
 			if err != nil || len(log) == 0 {
 				t.Fatalf("%d bytes, %v", len(log), err)

@@ -11,7 +11,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// checkSchema compares the schema of the source with what this program knows; the target's is what this program knows.
+// checkSchema checks that the source has exactly the schema of this program. The target was migrated by this
+// program.
 func checkSchema(ctx context.Context, source, target *database) error {
 	exists, err := source.hasTable(ctx, "goose_db_version")
 	if err != nil {
@@ -51,7 +52,8 @@ func queueVersion(ctx context.Context, d *database) (version int, err error) {
 	return version, nil
 }
 
-// missingMigrations counts what this program has and the database has not; of the other way round it makes an error.
+// missingMigrations counts the migrations that the database lacks. It returns an error when the database has one
+// that this program does not know.
 func missingMigrations(ctx context.Context, d *database) (int, error) {
 	known, err := knownMigrations(d.postgres)
 	if err != nil {
@@ -75,7 +77,7 @@ func missingMigrations(ctx context.Context, d *database) (int, error) {
 	return len(known), rows.Err()
 }
 
-// knownMigrations are the numbers of the files that this program brings for a database.
+// knownMigrations returns the versions of this program's migrations.
 func knownMigrations(postgres bool) (map[int64]bool, error) {
 	dir := "sqlite"
 	if postgres {

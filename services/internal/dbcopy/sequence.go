@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// highestIDs returns, for each table that numbers its rows, the highest id that was ever given, as far as the source
-// knows: an id of a deleted row is not given again.
+// highestIDs returns the highest id that was ever assigned in each table with a sequence. Ids of deleted rows must
+// not be reused.
 func highestIDs(ctx context.Context, source *database) (map[string]int64, error) {
 	highest := map[string]int64{}
 	for _, t := range allTables() {
@@ -42,7 +42,7 @@ func sequenceOf(ctx context.Context, d *database, t *table) (string, error) {
 	return name.String, nil
 }
 
-// setHighestIDs lets the target number new rows behind those of the source.
+// setHighestIDs makes the target assign ids after the source's.
 func setHighestIDs(ctx context.Context, target *database, highest map[string]int64) error {
 	for _, t := range allTables() {
 		id, numbered := highest[t.name]
@@ -73,7 +73,7 @@ func setHighestID(ctx context.Context, target *database, t *table, id int64) err
 	if err != nil || n > 0 {
 		return err
 	}
-	// Without a row the table was never written to. One without AUTOINCREMENT does not look there, and does no harm.
+	// The row is missing when the table was never written to. For a table without AUTOINCREMENT it has no effect.
 	_, err = target.db.ExecContext(ctx, "INSERT INTO sqlite_sequence (name, seq) VALUES ($1, $2)", t.name, id)
 	return err
 }

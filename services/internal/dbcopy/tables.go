@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/ent/migrate"
 )
 
-// kind is what a column holds, the same in both databases.
+// kind is the type of a column, independent of the database.
 type kind uint8
 
 const (
@@ -22,36 +22,34 @@ const (
 	kindFloat
 	kindText
 	kindBytes
-	// kindJSON is jsonb in PostgreSQL, which keeps the meaning and not the bytes.
+	// kindJSON is jsonb in PostgreSQL, which keeps the value but not the bytes.
 	kindJSON
-	// kindRawJSON is json in PostgreSQL, which keeps the bytes: hashes were computed from them.
+	// kindRawJSON is json in PostgreSQL, which keeps the bytes, because hashes cover them.
 	kindRawJSON
-	// kindTime is a point in time with milliseconds, as the job queue has them on SQLite. Our own tables hold times as
-	// kindInt.
+	// kindTime is a time with milliseconds, as River stores it in SQLite. Palisade's own tables store times as kindInt.
 	kindTime
 )
 
-// column is one column of a table that is copied.
+// column is a column of a copied table.
 type column struct {
 	name string
 	kind kind
-	// pgRead and pgWrite are SQL of PostgreSQL around the column and around the placeholder (%s) where a column of another
-	// type stands for the kind; empty for none.
+	// pgRead and pgWrite convert a PostgreSQL column of another type: SQL after or around the column, and around the
+	// placeholder (%s). Empty means no conversion.
 	pgRead, pgWrite string
-	// text says that JSON is stored as TEXT in SQLite, where ent stores it as BLOB.
+	// text: JSON is stored as TEXT in SQLite. ent stores it as BLOB.
 	text bool
 }
 
-// table is one table that is copied.
+// table is a copied table.
 type table struct {
 	name    string
-	key     string // the primary key: a column that rows are ordered by
+	key     string // the primary key, which orders the rows
 	columns []column
-	// sequence says that ids of deleted rows are never given again.
+	// sequence: ids of deleted rows are never reused.
 	sequence bool
 }
 
-// keyIsText tells the kind of the key.
 func (t *table) keyIsText() bool { return t.columns[t.keyIndex()].kind == kindText }
 
 func (t *table) keyIndex() int {
@@ -60,11 +58,11 @@ func (t *table) keyIndex() int {
 			return i
 		}
 	}
-	panic("dbcopy: no key column " + t.key + " in " + t.name) // a mistake in this file; every test sees it
+	panic("dbcopy: no key column " + t.key + " in " + t.name) // a mistake in this file, which every test detects
 }
 
-// special reports whether a column needs SQL of its own to be written into PostgreSQL, which COPY cannot do.
-func (t *table) special() bool {
+// needsInsert reports whether a column needs pgWrite, which COPY does not support.
+func (t *table) needsInsert() bool {
 	for _, c := range t.columns {
 		if c.pgWrite != "" {
 			return true
@@ -73,17 +71,17 @@ func (t *table) special() bool {
 	return false
 }
 
-// notCopied are tables with the reason why they are not. The test that compares them with a database names new ones.
+// notCopied has the tables that are not copied, with the reason. A test compares it with a database.
 var notCopied = map[string]string{
 	"goose_db_version":   "the migrations of the target itself",
 	"river_migration":    "the migrations of the target itself",
-	"river_leader":       "which node leads is found out anew within seconds",
+	"river_leader":       "a new leader is elected within seconds",
 	"river_client":       "unused by this version of the job queue",
 	"river_client_queue": "unused by this version of the job queue",
 	journalTable:         "the marks of a copy",
 }
 
-// allTables lists what is copied: our tables, then those of the job queue.
+// allTables lists the copied tables: Palisade's tables, then the job queue's.
 var allTables = sync.OnceValue(func() []*table {
 	var list []*table
 	for _, t := range migrate.Tables {
@@ -94,7 +92,7 @@ var allTables = sync.OnceValue(func() []*table {
 
 func entTable(t *schema.Table) *table {
 	if len(t.PrimaryKey) != 1 {
-		panic("dbcopy: table " + t.Name + " has no primary key of one column") // ent's tables have; every test sees it
+		panic("dbcopy: table " + t.Name + " has no primary key of one column") // every test detects it
 	}
 	out := &table{name: t.Name, key: t.PrimaryKey[0].Name, sequence: t.PrimaryKey[0].Increment}
 	for _, c := range t.Columns {
@@ -124,12 +122,13 @@ func entColumn(table string, c *schema.Column) column {
 			out.kind = kindRawJSON
 		}
 	default:
-		panic(fmt.Sprintf("dbcopy: column %s.%s has type %s, which is not known here", table, c.Name, c.Type)) // every test sees it
+		// every test detects it
+		panic(fmt.Sprintf("dbcopy: column %s.%s has type %s, which is not known here", table, c.Name, c.Type))
 	}
 	return out
 }
 
-// queueTables are those of River, whose types differ: arrays and an enum on PostgreSQL, JSON and text on SQLite.
+// queueTables lists River's tables. Their types differ: arrays and an enum on PostgreSQL, JSON and text on SQLite.
 func queueTables() []*table {
 	const (
 		jsonElements = "CASE WHEN %[1]s::text IS NULL THEN NULL ELSE ARRAY(SELECT jsonb_array_elements(%[1]s::text::jsonb)) END"
@@ -166,7 +165,7 @@ func queueTables() []*table {
 	return []*table{job, queue}
 }
 
-// selectList is what rows are read by.
+// selectList returns the columns of a SELECT.
 func (t *table) selectList(postgres bool) string {
 	parts := make([]string, len(t.columns))
 	for i, c := range t.columns {
@@ -192,7 +191,7 @@ func (t *table) columnNames() []string {
 	return names
 }
 
-// quote writes a name of a table or column, which never holds a quote itself.
+// quote quotes the name of a table or column. Names contain no quotes.
 func quote(name string) string { return `"` + name + `"` }
 
 func quoteAll(names []string) string {

@@ -15,11 +15,11 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// sqliteRows is how many rows one statement inserts: more gain little, and SQLite takes 32,766 values at most.
+// sqliteRows is the number of rows of one INSERT. More rows gain little, and SQLite allows 32,766 parameters.
 const sqliteRows = 64
 
-// write inserts rows and, in the same transaction, how far the table has come with them.
-func (d *database) write(ctx context.Context, conn *sql.Conn, t *table, rows [][]any, at mark) error {
+// write inserts rows and records the table's position in the same transaction.
+func (d *database) write(ctx context.Context, conn *sql.Conn, t *table, rows [][]any, at position) error {
 	if d.postgres {
 		return conn.Raw(func(driverConn any) error {
 			own, ok := driverConn.(*stdlib.Conn)
@@ -32,13 +32,13 @@ func (d *database) write(ctx context.Context, conn *sql.Conn, t *table, rows [][
 	return writeSQLite(ctx, conn, t, rows, at)
 }
 
-func writePostgres(ctx context.Context, conn *pgx.Conn, t *table, rows [][]any, at mark) error {
+func writePostgres(ctx context.Context, conn *pgx.Conn, t *table, rows [][]any, at position) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
 			return err
 		}
 		var err error
-		if t.special() {
+		if t.needsInsert() {
 			err = insertPostgres(ctx, tx, t, rows)
 		} else {
 			_, err = tx.CopyFrom(ctx, pgx.Identifier{t.name}, t.columnNames(), pgx.CopyFromRows(rows))
@@ -51,7 +51,7 @@ func writePostgres(ctx context.Context, conn *pgx.Conn, t *table, rows [][]any, 
 	})
 }
 
-// insertPostgres is for tables of types that COPY cannot be given.
+// insertPostgres inserts rows with columns that COPY cannot convert.
 func insertPostgres(ctx context.Context, tx pgx.Tx, t *table, rows [][]any) error {
 	values := make([]string, len(t.columns))
 	for i, c := range t.columns {
@@ -68,14 +68,14 @@ func insertPostgres(ctx context.Context, tx pgx.Tx, t *table, rows [][]any) erro
 	results := tx.SendBatch(ctx, &batch)
 	for _, row := range rows {
 		if _, err := results.Exec(); err != nil {
-			_ = results.Close() // repeats the error
+			_ = results.Close() // it returns the same error
 			return &RowError{Table: t.name, Key: fmt.Sprint(row[t.keyIndex()]), Err: err}
 		}
 	}
 	return results.Close()
 }
 
-// copyLine is where PostgreSQL says which of the rows of a COPY it refuses.
+// copyLine finds the number of the row that a COPY has rejected.
 var copyLine = regexp.MustCompile(`line (\d+)(?:, column (\w+))?`)
 
 func refusedRow(t *table, rows [][]any, err error) error {
@@ -98,12 +98,12 @@ func refusedRow(t *table, rows [][]any, err error) error {
 	return &RowError{Table: t.name, Key: fmt.Sprint(rows[line-1][t.keyIndex()]), Column: found[2], Err: err}
 }
 
-func writeSQLite(ctx context.Context, conn *sql.Conn, t *table, rows [][]any, at mark) error {
+func writeSQLite(ctx context.Context, conn *sql.Conn, t *table, rows [][]any, at position) error {
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	defer func() { _ = tx.Rollback() }() // no effect after Commit
 	for len(rows) > 0 {
 		n := 1
 		if len(rows) >= sqliteRows {
@@ -120,7 +120,7 @@ func writeSQLite(ctx context.Context, conn *sql.Conn, t *table, rows [][]any, at
 	return tx.Commit()
 }
 
-// insertSQLite runs one of two statements a table, which the driver keeps prepared.
+// insertSQLite uses one of two statements per table, which the driver keeps prepared.
 func insertSQLite(ctx context.Context, tx *sql.Tx, t *table, rows [][]any) error {
 	one := "(?" + strings.Repeat(",?", len(t.columns)-1) + ")"
 	statement := fmt.Sprintf("INSERT INTO %s (%s) VALUES %s%s", quote(t.name), quoteAll(t.columnNames()), one, strings.Repeat(","+one, len(rows)-1))
@@ -140,7 +140,7 @@ func insertSQLite(ctx context.Context, tx *sql.Tx, t *table, rows [][]any) error
 	return nil
 }
 
-// sqliteValue is what ent and River store in SQLite.
+// sqliteValue converts a value to what ent and River store in SQLite.
 func sqliteValue(c *column, value any) (any, error) {
 	switch v := value.(type) {
 	case time.Time:

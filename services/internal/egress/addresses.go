@@ -2,10 +2,9 @@ package egress
 
 import "net/netip"
 
-// refusedRanges is what is not the public internet, with what it is. IPv6 outside 2000::/3 needs no rows: it is not
-// handed out at all.
-// Source: the IANA special-purpose address registries (RFC 6890) and the addresses that cloud providers give their
-// metadata services.
+// refusedRanges lists the address ranges outside the public internet, with their meaning. IPv6 outside 2000::/3 needs
+// no rows, because it is not allocated. Source: the IANA special-purpose address registries (RFC 6890) and the metadata
+// service addresses of cloud providers.
 var refusedRanges = []struct {
 	prefix netip.Prefix
 	reason string
@@ -14,7 +13,7 @@ var refusedRanges = []struct {
 	{netip.MustParsePrefix("10.0.0.0/8"), "private"},
 	{netip.MustParsePrefix("100.64.0.0/10"), "shared by a provider (CGNAT)"}, // and the metadata service of Alibaba Cloud
 	{netip.MustParsePrefix("127.0.0.0/8"), "loopback"},
-	{netip.MustParsePrefix("168.63.129.16/32"), "cloud metadata (Azure)"}, // public in form, the hypervisor in fact
+	{netip.MustParsePrefix("168.63.129.16/32"), "cloud metadata (Azure)"}, // formally public, used by the hypervisor
 	{netip.MustParsePrefix("169.254.0.0/16"), "link-local"},               // and most metadata services
 	{netip.MustParsePrefix("172.16.0.0/12"), "private"},
 	{netip.MustParsePrefix("192.0.0.0/24"), "reserved for protocols"}, // and the metadata service of Oracle Cloud
@@ -46,8 +45,8 @@ var (
 	nat64         = netip.MustParsePrefix("64:ff9b::/96")
 )
 
-// refusalOf says what an address is that may not be called, or nothing. Zones count for nothing, and an IPv4 address
-// is looked at in whatever IPv6 form it comes.
+// refusalOf returns why an address may not be called, or "". It ignores zones, and checks an IPv4 address in any of its
+// IPv6 forms.
 func refusalOf(a netip.Addr) string {
 	a = plainAddress(a)
 	if nat64.Contains(a) {
@@ -55,7 +54,7 @@ func refusalOf(a netip.Addr) string {
 		if reason := refusalOf(netip.AddrFrom4([4]byte(bytes[12:]))); reason != "" {
 			return reason + ", through NAT64"
 		}
-		return "" // the way to public IPv4 hosts in networks that have only IPv6
+		return "" // NAT64: reaches public IPv4 hosts from IPv6-only networks
 	}
 	for _, r := range refusedRanges {
 		if r.prefix.Contains(a) {
@@ -68,5 +67,5 @@ func refusalOf(a netip.Addr) string {
 	return ""
 }
 
-// plainAddress is the address without a zone, and as IPv4 when it is an IPv4-mapped one.
+// plainAddress removes the zone and unmaps an IPv4-mapped address.
 func plainAddress(a netip.Addr) netip.Addr { return a.WithZone("").Unmap() }

@@ -73,7 +73,7 @@ func TestAddressesRefused(t *testing.T) {
 	}
 }
 
-func TestAddressesLetOut(t *testing.T) {
+func TestAddressesPermitted(t *testing.T) {
 	for _, address := range []string{
 		"1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0",
 		"168.63.129.17", "169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0", "192.0.1.0", "192.167.255.255",

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// allowList is the operator's list of what may be called although it is not public.
+// allowList is the operator's list of permitted hosts and addresses that are not public.
 type allowList struct {
 	hosts    []allowedHost
 	prefixes []allowedPrefix
 }
 
 type allowedHost struct {
-	name string // as normalHost gives it
+	name string // in the form of normalHost
 	port uint16 // 0: any
 }
 
@@ -43,8 +43,7 @@ func parseAllowList(text string) (allowList, error) {
 	return list, nil
 }
 
-// add reads one entry. An IPv6 address or range takes brackets when a port follows, a range also without:
-// fd00::/8:443.
+// add reads one entry. An IPv6 address needs brackets when a port follows; a range does not: fd00::/8:443.
 func (l *allowList) add(entry string) error {
 	host, portText, hasPort := splitEntry(entry)
 	var port uint16
@@ -81,8 +80,8 @@ func (l *allowList) add(entry string) error {
 	return nil
 }
 
-// splitEntry parts the port from the rest. Several colons without brackets are an IPv6 address, unless they follow the
-// slash of a range.
+// splitEntry separates the port from the rest. Several colons without brackets are an IPv6 address, unless they follow
+// the slash of a range.
 func splitEntry(entry string) (host, port string, hasPort bool) {
 	if rest, bracketed := strings.CutPrefix(entry, "["); bracketed {
 		inside, after, closed := strings.Cut(rest, "]")
@@ -92,7 +91,7 @@ func splitEntry(entry string) (host, port string, hasPort bool) {
 		if port, found := strings.CutPrefix(after, ":"); closed && found {
 			return inside, port, true
 		}
-		return entry, "", false // no host has a bracket in it, so this is refused with the whole entry
+		return entry, "", false // no host contains a bracket, so the whole entry is refused later
 	}
 	if network, rest, ranged := strings.Cut(entry, "/"); ranged {
 		bits, port, hasPort := strings.Cut(rest, ":")
@@ -104,7 +103,7 @@ func splitEntry(entry string) (host, port string, hasPort bool) {
 	return entry, "", false
 }
 
-// plainPrefix makes a range of IPv4-mapped addresses one of IPv4 addresses, because that is how they are compared.
+// plainPrefix turns a range of IPv4-mapped addresses into an IPv4 range, which is the form of comparison.
 func plainPrefix(p netip.Prefix) netip.Prefix {
 	if p.Addr().Is4In6() && p.Bits() >= 96 {
 		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
@@ -120,7 +119,7 @@ func parsePort(text string) (uint16, error) {
 	return uint16(port), err
 }
 
-// hostListed tells whether a name is on the list; name is as normalHost gives it.
+// hostListed reports whether a name is on the list. name has the form of normalHost.
 func (l allowList) hostListed(name string, port uint16) bool {
 	for _, h := range l.hosts {
 		if h.name == name && (h.port == 0 || h.port == port) {
@@ -130,7 +129,7 @@ func (l allowList) hostListed(name string, port uint16) bool {
 	return false
 }
 
-// literalListed tells whether host is an address that the list holds.
+// literalListed reports whether host is an address on the list.
 func (l allowList) literalListed(host string, port uint16) bool {
 	address, err := netip.ParseAddr(host)
 	return err == nil && l.addressListed(address, port)
@@ -146,7 +145,7 @@ func (l allowList) addressListed(address netip.Addr, port uint16) bool {
 	return false
 }
 
-// refusal says why a resolved address and port may not be called, or nothing.
+// refusal returns why a resolved address and port may not be called, or "".
 func (l allowList) refusal(addressPort string) string {
 	ap, err := netip.ParseAddrPort(addressPort)
 	if err != nil {

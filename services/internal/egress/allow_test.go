@@ -50,7 +50,7 @@ func TestAllowList(t *testing.T) {
 		"10.9.1.1:80":             false,
 		"127.0.0.1:80":            true,
 		"8.8.8.8:80":              false,
-		"[64:ff9b::10.1.2.3]:443": true, // the range means the addresses in it, in no other form
+		"[64:ff9b::10.1.2.3]:443": true, // the range permits its addresses in no other form
 		"no address":              true,
 	} {
 		if got := list.refusal(addressPort); (got != "") != refused {

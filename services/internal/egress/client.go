@@ -14,30 +14,30 @@ import (
 	"github.com/palisade/palisade/services/internal/egress/internal/shortened"
 )
 
-// Limits bound one kind of call. Zero values are the defaults, never "no limit".
+// Limits limit one kind of call. Zero values mean the defaults, never "no limit".
 type Limits struct {
-	// Timeout is for the whole call: connecting, sending, the answer's body and redirects; 0 is 30 s. When it is over, the
+	// Timeout covers the whole call: connecting, sending, the response body and redirects. 0 means 30 s. After it, the
 	// connection is closed.
 	Timeout time.Duration
-	// MaxResponse is in bytes, after decompression; 0 is 4 MiB. Reading more of the body is a [*TooLargeError].
+	// MaxResponse is in bytes after decompression. 0 means 4 MiB. Reading more of the body returns a [*TooLargeError].
 	MaxResponse int64
-	// MaxRedirects is how many redirects are followed; each target is checked. With 0 the caller gets the redirect itself
-	// as the answer.
+	// MaxRedirects is how many redirects are followed. Each target is checked. With 0 the redirect itself is the
+	// response.
 	MaxRedirects int
 }
 
 const (
 	defaultTimeout     = 30 * time.Second
 	defaultMaxResponse = 4 << 20
-	// silentTimeout is how long a connection of HTTP/2 may carry nothing before the host is asked whether it is there.
+	// silentTimeout is how long an HTTP/2 connection may be silent before a ping checks it.
 	silentTimeout = 15 * time.Second
 )
 
-// errRedirect is a redirect that is not followed for another reason than its address.
+// errRedirect is a redirect that is refused for another reason than its address.
 var errRedirect = errors.New("egress: redirect refused")
 
-// Client returns a client whose every connection the guard checks. Its transport may be handed to libraries that make a
-// client of their own; they keep the check, the limit of time, the cap of the body and the name we call ourselves.
+// Client returns a client that passes every connection through the guard. Its transport may be given to libraries that
+// build their own client: the check, the timeout, the body limit and the user agent belong to the transport.
 func (g *Guard) Client(l Limits) *http.Client {
 	if l.Timeout <= 0 {
 		l.Timeout = defaultTimeout
@@ -51,32 +51,32 @@ func (g *Guard) Client(l Limits) *http.Client {
 	}
 }
 
-// newTransport has no proxy: one would connect for us, behind the check. An operator whose network has only a proxy
-// needs one that is transparent.
+// newTransport uses no proxy, because a proxy would connect for us, past the check. A network that requires a proxy
+// needs a transparent one.
 func newTransport(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
 	return &http.Transport{
 		DialContext:            dial,
-		ForceAttemptHTTP2:      true, // a dialer of our own would turn it off
+		ForceAttemptHTTP2:      true, // a custom dialer would turn it off
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    shortened.Most(connectTimeout),
 		ExpectContinueTimeout:  time.Second,
-		MaxResponseHeaderBytes: maxHeaderBytes, // of all 1xx answers and the last one together
+		MaxResponseHeaderBytes: maxHeaderBytes, // of all 1xx responses and the final one together
 		MaxConnsPerHost:        maxConnsPerHost,
 		MaxIdleConns:           100,
 		MaxIdleConnsPerHost:    4,
 		IdleConnTimeout:        60 * time.Second,
-		// Calls over HTTP/2 share a connection, which outlives each of them. One whose host is silent, or reads nothing,
-		// ends.
+		// Calls over HTTP/2 share a connection that outlives each of them. A connection whose host is silent or reads
+		// nothing is closed.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: silentTimeout, PingTimeout: connectTimeout, WriteByteTimeout: silentTimeout},
 	}
 }
 
-// keptHeaders go along to another origin; every other header may be a credential, under whatever name.
+// keptHeaders are sent to another origin. Every other header may be a credential, whatever its name.
 var keptHeaders = map[string]bool{
 	"Accept": true, "Accept-Encoding": true, "Accept-Language": true, "Content-Type": true, "User-Agent": true,
 }
 
-// checkRedirect decides what may go along; whether the target may be called at all is RoundTrip's to say.
+// checkRedirect decides which headers a redirect keeps. RoundTrip decides whether the target may be called.
 func checkRedirect(next *http.Request, via []*http.Request, most int) error {
 	if most <= 0 {
 		return http.ErrUseLastResponse
@@ -88,7 +88,7 @@ func checkRedirect(next *http.Request, via []*http.Request, most int) error {
 	if previous.Scheme == "https" && next.URL.Scheme != "https" {
 		return fmt.Errorf("%w: from https to %q", errRedirect, next.URL.Scheme)
 	}
-	next.Header.Del("Referer") // the path of a webhook is its secret
+	next.Header.Del("Referer") // the path of a webhook is secret
 	for _, hop := range append(via[1:len(via):len(via)], next) {
 		if sameOrigin := hop.URL.Scheme == first.Scheme && strings.EqualFold(hop.URL.Host, first.Host); sameOrigin {
 			continue
@@ -105,15 +105,15 @@ func checkRedirect(next *http.Request, via []*http.Request, most int) error {
 	return nil
 }
 
-// guarded checks each request's URL, and adds to request and answer what the transport itself has no setting for.
+// guarded checks the URL of each request and adds what http.Transport has no setting for.
 type guarded struct {
 	guard       *Guard
 	timeout     time.Duration
 	maxResponse int64
 }
 
-// RoundTrip implements http.RoundTripper. The limit of time is its own, and goes on while the body is read: many
-// libraries take a transport and nothing else of a client.
+// RoundTrip implements http.RoundTripper. It has its own timeout, which continues while the body is read, because many
+// libraries accept a transport but no client.
 func (t *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := t.guard.checkParsed(r.URL); err != nil {
 		if r.Body != nil {
@@ -132,7 +132,7 @@ func (t *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if _, isConnection := response.Body.(io.Writer); isConnection || response.StatusCode == http.StatusSwitchingProtocols {
-		_ = response.Body.Close() // it is the connection, which no end of a context closes
+		_ = response.Body.Close() // the body is the connection, which no context closes
 		cancel()
 		return nil, ErrUpgrade
 	}
@@ -143,7 +143,7 @@ func (t *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// deadline is when a call has to be over. A redirect has what is left of the call that led to it.
+// deadline is when a call must end. A redirect has the remaining time of the original call.
 func (t *guarded) deadline(r *http.Request) time.Time {
 	until := time.Now().Add(shortened.Most(t.timeout))
 	if r.Response != nil && r.Response.Request != nil {
@@ -154,11 +154,11 @@ func (t *guarded) deadline(r *http.Request) time.Time {
 	return until
 }
 
-// CloseIdleConnections lets http.Client.CloseIdleConnections reach the pool.
+// CloseIdleConnections makes http.Client.CloseIdleConnections work.
 func (t *guarded) CloseIdleConnections() { t.guard.transport.CloseIdleConnections() }
 
-// cappedBody ends a body that is larger than allowed with an error, not with EOF: half an answer must not pass for a
-// whole one. Whatever ends it closes the connection, or gives it back.
+// cappedBody returns an error for a body that is too large, not EOF: a truncated response must not look complete. At
+// its end the connection is closed or returned to the pool.
 type cappedBody struct {
 	body        io.ReadCloser
 	end         context.CancelFunc
@@ -172,7 +172,7 @@ func (b *cappedBody) Read(p []byte) (int, error) {
 		return 0, &TooLargeError{b.limit}
 	}
 	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1] // one byte more tells a body that just fits from one that is too large
+		p = p[:b.left+1] // one more byte distinguishes a body of exactly the limit from a larger one
 	}
 	n, err := b.body.Read(p)
 	if int64(n) > b.left {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// loopback lets out to the addresses that test servers have.
+// loopback permits the addresses of test servers.
 const loopback = "127.0.0.1"
 
 func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
@@ -26,7 +26,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// serveOn listens on another loopback address, which to the guard is another host.
+// serveOn listens on another loopback address, which is another host for the guard.
 func serveOn(t *testing.T, address string, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
@@ -71,7 +71,7 @@ func TestPrivateAddressIsRefusedAndLogged(t *testing.T) {
 			t.Errorf("%s: got %v", host, err)
 		}
 		if !strings.Contains(log.String(), "outbound connection refused") || !strings.Contains(log.String(), port) {
-			t.Errorf("%s: the operator is not told: %q", host, &log)
+			t.Errorf("%s: the log does not name it: %q", host, &log)
 		}
 	}
 	for _, url := range []string{server.URL, "https://" + server.Listener.Addr().String(), "https://localhost:" + port} {

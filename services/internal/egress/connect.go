@@ -8,9 +8,9 @@ import (
 	"github.com/palisade/palisade/services/internal/egress/internal/shortened"
 )
 
-// Connect opens a connection for a protocol other than HTTP. timeout is for the whole conversation, the connecting
-// included; 0 is 30 s. The connection is closed when it is over, and when ctx ends, whatever waits for it. Reading more
-// than 1 MiB is a [*TooLargeError]. A refused address gives an error that is [ErrRefused].
+// Connect opens a connection for a protocol other than HTTP. timeout covers the whole conversation, including the
+// connecting. 0 means 30 s. The connection is closed at the timeout and when ctx ends. Reading more than 1 MiB returns
+// a [*TooLargeError]. A refused address returns an error that is [ErrRefused].
 func (g *Guard) Connect(ctx context.Context, network, address string, timeout time.Duration) (net.Conn, error) {
 	if timeout <= 0 {
 		timeout = defaultTimeout
@@ -22,23 +22,23 @@ func (g *Guard) Connect(ctx context.Context, network, address string, timeout ti
 		return nil, err
 	}
 	if until, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(until) // whoever waits then gets a time-out, unless it sets another: then a closed connection
+		_ = conn.SetDeadline(until) // reads and writes fail with a timeout; if the caller sets another deadline, with a closed connection
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	return &conversation{Conn: conn, left: maxConversation, ended: func() { stop(); cancel() }}, nil
 }
 
-// maxConversation is in bytes: libraries read a reply whole, and it may have no end.
+// maxConversation is in bytes. Libraries read whole replies, which may be endless.
 const maxConversation = 1 << 20
 
-// conversation is a connection that does not outlive its context.
+// conversation is a connection that ends with its context.
 type conversation struct {
 	net.Conn
 	left  int // bytes; one goroutine reads
 	ended func()
 }
 
-// Read ends a conversation that is too long.
+// Read fails when the conversation is too long.
 func (c *conversation) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		_ = c.Close()
@@ -49,7 +49,7 @@ func (c *conversation) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close frees what watches over the connection, too.
+// Close also stops the watch on the context.
 func (c *conversation) Close() error {
 	c.ended()
 	return c.Conn.Close()

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// TestDescribeTellsNoPortFromAnother compares what a tenant reads of everything that must look alike.
-func TestDescribeTellsNoPortFromAnother(t *testing.T) {
+// TestDescribeHidesPortStates compares the texts for tenants in all cases that must look alike.
+func TestDescribeHidesPortStates(t *testing.T) {
 	client := newGuard(t, loopback).Client(Limits{Timeout: 200 * time.Millisecond})
 	failure := func(url string) error {
 		_, _, err := get(t, client, url)
@@ -56,8 +56,8 @@ func TestDescribeTellsNoPortFromAnother(t *testing.T) {
 	}
 }
 
-// TestDescribeTellsWhatHasShownItself: who has sent a certificate or a status is known to be there.
-func TestDescribeTellsWhatHasShownItself(t *testing.T) {
+// TestDescribeNamesIdentifiedHosts: a host that sent a certificate or a status is known to exist.
+func TestDescribeNamesIdentifiedHosts(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
 	_, _, err := get(t, newGuard(t, loopback).Client(Limits{}), server.URL)

@@ -12,26 +12,25 @@ import (
 	"github.com/palisade/palisade/services/internal/egress/internal/shortened"
 )
 
-// Config says what a Guard lets out.
+// Config configures a Guard.
 type Config struct {
-	// Allow lists what may be called although its addresses are private, separated by commas: host, host:port, address,
-	// address:port, range (10.0.0.0/8) and range:port. A host allows whatever its name resolves to at the time of the
-	// call.
+	// Allow lists permitted private destinations, separated by commas: host, host:port, address, address:port, range
+	// (10.0.0.0/8) and range:port. A host permits whatever its name resolves to at the time of the call.
 	Allow string
-	// UserAgent names us to the hosts that are called.
+	// UserAgent is the User-Agent header of all requests.
 	UserAgent string
-	// Log gets a line for each refused connection, with the address that the caller is never told; nil is slog.Default().
+	// Log gets a line for each refused connection, with the address that callers do not see. nil is slog.Default().
 	Log *slog.Logger
 
-	resolver *net.Resolver // of tests; nil is that of the system
+	resolver *net.Resolver // for tests; nil is the system's resolver
 }
 
-// Limits of Guard, beside those of a call.
+// Limits of a Guard, besides the limits of a call.
 const (
 	connectTimeout = 10 * time.Second
 	maxHeaderBytes = 64 << 10
-	// maxConnsPerHost keeps one slow receiver from holding all sockets. All background work of a node together has fewer
-	// calls at the same time: tenants whose receivers are on one host do not wait for each other.
+	// maxConnsPerHost prevents one slow receiver from using all sockets. All background work of a node makes fewer
+	// concurrent calls, so tenants whose receivers are on one host do not block each other.
 	maxConnsPerHost = 256
 )
 
@@ -42,7 +41,7 @@ type Guard struct {
 	transport *http.Transport
 }
 
-// New returns a Guard. The error names every entry of the allow list that is not understood.
+// New returns a Guard. The error names every invalid entry of the allow list.
 func New(c Config) (*Guard, error) {
 	allow, err := parseAllowList(c.Allow)
 	if err != nil {
@@ -53,23 +52,23 @@ func New(c Config) (*Guard, error) {
 	return g, nil
 }
 
-// Allowing returns a guard that lets out to one more host:port too, whatever it resolves to: for a host that the
-// operator names elsewhere than in the allow list, such as the mail server.
+// Allowing returns a guard that also permits one host:port, whatever it resolves to. It is for a host that the operator
+// configures outside the allow list, such as the mail server.
 func (g *Guard) Allowing(hostPort string) (*Guard, error) {
 	c := g.config
 	c.Allow = strings.Trim(c.Allow+","+hostPort, ",")
 	return New(c)
 }
 
-// Listed tells whether the operator's allow list names the host, or holds its address when host is one. port is the one
-// to be called.
+// Listed reports whether the operator's allow list names the host, or contains it when host is an address. port is the
+// destination port.
 func (g *Guard) Listed(host string, port uint16) bool {
 	return g.allow.hostListed(normalHost(host), port) || g.allow.literalListed(host, port)
 }
 
-// dial connects. The address is checked after it was resolved and before the first packet is sent, so a name that
-// resolves differently each time gains nothing. A refused address gives an error that is [ErrRefused]. UDP, which asks
-// nobody before it sends, is for hosts of the allow list.
+// dial connects. It checks the address after resolution and before the first packet, so a name that resolves
+// differently each time gains nothing. A refused address returns an error that is [ErrRefused]. UDP sends without a
+// handshake and is permitted only to hosts on the allow list.
 func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "tcp" && network != "tcp4" && network != "tcp6" && network != "udp" {
 		return nil, g.refuse(ctx, &RefusedError{Host: address, Reason: "network " + network + " is not TCP"})
@@ -102,7 +101,7 @@ func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, address)
 }
 
-// refuse tells the operator what the caller is not told.
+// refuse logs the details that callers do not see.
 func (g *Guard) refuse(ctx context.Context, r *RefusedError) error {
 	log := g.config.Log
 	if log == nil {

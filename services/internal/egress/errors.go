@@ -6,22 +6,23 @@ import (
 	"fmt"
 )
 
-// ErrRefused is (by errors.Is) every error of a call that the guard did not let out.
+// ErrRefused matches (errors.Is) every error of a call that the guard refused.
 var ErrRefused = errors.New("egress: refused")
 
-// ErrTooManyRedirects is (by errors.Is) the error of a call whose host redirected more often than Limits.MaxRedirects.
+// ErrTooManyRedirects matches (errors.Is) the error of a call with more redirects than
+// Limits.MaxRedirects.
 var ErrTooManyRedirects = errors.New("egress: too many redirects")
 
-// ErrUpgrade is (by errors.Is) the error of a call whose host answered 101: it wants to go on in another protocol, on a
-// connection that nobody would close.
+// ErrUpgrade matches (errors.Is) the error of a call whose host answered 101. Switching protocols would leave a
+// connection that nothing closes.
 var ErrUpgrade = errors.New("egress: the host wants to switch to another protocol (HTTP 101)")
 
-// RefusedError is a call that the guard did not let out. Its text is for the operator: it holds addresses of the inner
-// network. What the tenant may read is [Describe].
+// RefusedError is a call that the guard refused. Its text is for the operator, because it contains internal addresses.
+// [Describe] returns the text for tenants.
 type RefusedError struct {
-	Host    string // as the caller named it
-	Address string // address and port that it led to; empty when it was not resolved
-	Reason  string // what the address is
+	Host    string // in the caller's form
+	Address string // resolved address and port; empty when unresolved
+	Reason  string // why the address is refused
 }
 
 // Error names host, address and reason.
@@ -38,17 +39,17 @@ func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 // TooLargeError is the error of reading a body beyond Limits.MaxResponse.
 type TooLargeError struct{ Limit int64 } // in bytes, after decompression
 
-// Error names the limit.
+// Error contains the limit.
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("egress: the answer is larger than %d bytes", e.Limit)
 }
 
-// bodyError is a failure after the host had answered with a status.
+// bodyError is a failure after the host answered with a status.
 type bodyError struct{ error }
 
 func (e bodyError) Unwrap() error { return e.error }
 
-// What Describe answers.
+// The results of Describe.
 const (
 	textUnreachable  = "the host could not be reached"
 	textCertificate  = "the host's TLS certificate is not valid for it"
@@ -59,10 +60,10 @@ const (
 	textBadRedirects = "the host redirected to where the call must not follow"
 )
 
-// Describe says why a call failed, in short words for the tenant who chose the host. A refused address, a name without
-// address, a closed and a filtered port, a port that speaks another protocol and one that says nothing all read the
-// same, so that nobody maps a network through us. More is said only of a host that has already shown itself: by an HTTP
-// answer, or by the certificate of a TLS server. nil gives "".
+// Describe returns why a call failed, in short words for the tenant who chose the host. A refused address, a name
+// without an address, a closed port, a filtered port, a port of another protocol and a silent port have the same text,
+// so that nobody can scan a network through this server. More detail is given only for a host that has identified
+// itself, by an HTTP response or by the certificate of a TLS server. nil gives "".
 func Describe(err error) string {
 	var certificate *tls.CertificateVerificationError
 	var tooLarge *TooLargeError

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzCheckURL: what passes is https, has no credentials, and its host is no private address however it is written.
+// FuzzCheckURL: an accepted URL is https, has no credentials, and its host is not a private address in any notation.
 func FuzzCheckURL(f *testing.F) {
 	for _, seed := range []string{
 		"https://hooks.example.com/x", "http://10.0.0.1", "https://0x7f.1", "https://[::ffff:127.0.0.1]", "https://a:b@c",
@@ -33,7 +33,7 @@ func FuzzCheckURL(f *testing.F) {
 	})
 }
 
-// FuzzAllowList: an entry is refused with its name, or it allows just what it says.
+// FuzzAllowList: an entry is refused with its name, or permits exactly what it says.
 func FuzzAllowList(f *testing.F) {
 	for _, seed := range []string{
 		"git.internal", "git.internal:443", "10.0.0.0/8", "10.0.0.0/8:443", "[::1]:25", "::1", "[fd00::/8]:443", "fd00::/8:443",

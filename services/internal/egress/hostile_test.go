@@ -18,10 +18,10 @@ import (
 	"github.com/palisade/palisade/services/internal/egress/egresstest"
 )
 
-// budget is what one call has in these tests.
+// budget is the timeout of one call in these tests.
 const budget = time.Second
 
-// unsentBody is more than the buffers of a connection on this machine take.
+// unsentBody is more than the buffers of a connection on this machine hold.
 const unsentBody = 64 << 20
 
 func newGuard(t *testing.T, roots *x509.CertPool) *egress.Guard {
@@ -34,7 +34,7 @@ func newGuard(t *testing.T, roots *x509.CertPool) *egress.Guard {
 	return g
 }
 
-// certificate is one for 127.0.0.1 with whoever trusts it.
+// certificate is a certificate for 127.0.0.1 with the pool that trusts it.
 func certificate(t *testing.T) (*tls.Config, *x509.CertPool) {
 	t.Helper()
 	s := httptest.NewTLSServer(nil)
@@ -42,7 +42,7 @@ func certificate(t *testing.T) (*tls.Config, *x509.CertPool) {
 	return &tls.Config{Certificates: s.TLS.Certificates, NextProtos: []string{"http/1.1"}}, s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 }
 
-// wanted is what each mode must read like. Time may be up anywhere where it is not said what else comes first.
+// wanted reports whether err fits the mode. A timeout is possible everywhere unless another error must come first.
 func wanted(mode egresstest.Mode, sending bool, err error) bool {
 	var tooLarge *egress.TooLargeError
 	text := egress.Describe(err)
@@ -53,9 +53,9 @@ func wanted(mode egresstest.Mode, sending bool, err error) bool {
 		return errors.As(err, &tooLarge)
 	case egresstest.SlowBody:
 		return errors.Is(err, context.DeadlineExceeded) && strings.Contains(text, "broke off")
-	case egresstest.Reset: // a reset may overtake the answer where much is being sent
+	case egresstest.Reset: // a reset may overtake the response while much is being sent
 		return err != nil && (sending || strings.Contains(text, "broke off"))
-	case egresstest.Redirects: // likewise: the connection of an answer ends before all is sent
+	case egresstest.Redirects: // likewise: the connection of a response ends before everything is sent
 		return errors.Is(err, context.DeadlineExceeded) || err != nil && sending
 	case egresstest.HalfClosed, egresstest.Endless1xx:
 		return err != nil && !errors.Is(err, context.DeadlineExceeded)
@@ -84,7 +84,7 @@ func TestHostileReceivers(t *testing.T) {
 	}
 }
 
-// exchange makes a call and reads all of its answer.
+// exchange makes a call and reads its whole response.
 func exchange(ctx context.Context, client *http.Client, method, url string) error {
 	var body io.Reader
 	if method == http.MethodPost {
@@ -102,7 +102,7 @@ func exchange(ctx context.Context, client *http.Client, method, url string) erro
 	return errors.Join(err, response.Body.Close())
 }
 
-// Libraries that take a transport alone follow redirects by themselves, each a round trip of its own.
+// Libraries that only take a transport follow redirects themselves, each with its own round trip.
 func TestTransportAloneIsBounded(t *testing.T) {
 	const short = 300 * time.Millisecond
 	for _, mode := range []egresstest.Mode{egresstest.Silent, egresstest.SlowBody, egresstest.Redirects} {
@@ -119,7 +119,7 @@ func TestTransportAloneIsBounded(t *testing.T) {
 	}
 }
 
-// An answer that nobody closes does not keep its connection for longer than the call may take.
+// A response that nobody closes does not keep its connection beyond the timeout of the call.
 func TestForgottenBodyIsClosed(t *testing.T) {
 	r := egresstest.Start(t, egresstest.SlowBody, egresstest.Options{})
 	response, err := newGuard(t, nil).Client(egress.Limits{Timeout: 100 * time.Millisecond}).Get(r.URL) //nolint:bodyclose // it is the point
@@ -130,7 +130,7 @@ func TestForgottenBodyIsClosed(t *testing.T) {
 	runtime.KeepAlive(response)
 }
 
-// Over HTTP/2 calls share a connection: a call that is over must end its own stream, and let the next one through.
+// Over HTTP/2 calls share a connection: a call that times out must end its own stream and not block the next one.
 func TestHostileOverHTTP2(t *testing.T) {
 	ended := make(chan string, 10)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -223,7 +223,7 @@ func TestConversationsAreBounded(t *testing.T) {
 	})
 }
 
-// Datagrams need no consent of their target, so they go to named hosts alone.
+// Datagrams need no consent of their target, so only listed hosts get them.
 func TestDatagrams(t *testing.T) {
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

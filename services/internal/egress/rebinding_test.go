@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// TestRebinding: the name leads to an allowed address when it is looked up first, and inside when it is looked up for
-// the call. The host is the same, the connection is not made.
+// TestRebinding: a name resolves to an allowed address at first and to an internal one for the call. The connection is
+// not made.
 func TestRebinding(t *testing.T) {
 	inner := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the inner server was reached") })
 	var lookups atomic.Int32
@@ -45,7 +45,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// TestRebindingBetweenCalls: the first call goes where it may, and the next one, to the same name, is checked again.
+// TestRebindingBetweenCalls: the first call is permitted; the next call to the same name is checked again.
 func TestRebindingBetweenCalls(t *testing.T) {
 	inner := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the inner server was reached") })
 	serveOn(t, "127.0.0.2:"+port(inner.Listener), func(http.ResponseWriter, *http.Request) {})
@@ -71,7 +71,7 @@ func TestRebindingBetweenCalls(t *testing.T) {
 	}
 }
 
-// TestEveryAddressOfANameIsChecked: one public address among private ones does not open the others.
+// TestEveryAddressOfANameIsChecked: a public address among private ones does not permit the others.
 func TestEveryAddressOfANameIsChecked(t *testing.T) {
 	inner := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the inner server was reached") })
 	g, err := New(Config{Log: slog.New(slog.DiscardHandler), Allow: "127.0.0.3", resolver: nameServer(t, func() []string { return []string{"127.0.0.3", "127.0.0.1", "10.0.0.1"} })})
@@ -97,7 +97,7 @@ func TestAllowedNameMayLeadInside(t *testing.T) {
 	}
 }
 
-// nameServer runs a DNS server that answers every question for an IPv4 address with answers().
+// nameServer runs a DNS server that answers every query for an IPv4 address with answers().
 func nameServer(t *testing.T, answers func() []string) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")

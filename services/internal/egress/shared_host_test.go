@@ -10,8 +10,8 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 )
 
-// Tenants may have their receivers on one host: as many calls as a node has under way at the most (64 messages, and the
-// steps of workflows) that nobody answers hold up no other.
+// Tenants may have their receivers on one host. The maximum of concurrent calls of a node (64 messages, and the steps
+// of workflows) without an answer does not block another call.
 func TestCallsToOneHostDoNotWaitForEachOther(t *testing.T) {
 	const silent = 100
 	begun, end := make(chan struct{}, silent), make(chan struct{})

@@ -8,14 +8,13 @@ import (
 	"strings"
 )
 
-// maxURL is in bytes; hosts and proxies take no longer ones either.
+// maxURL is in bytes. Hosts and proxies do not accept longer URLs either.
 const maxURL = 2048
 
-// CheckURL says why the URL of a setting cannot be called, in words for the person who set it, to follow the name of
-// the field ("url must be an https:// URL …"); nil when it can. It asks no DNS server: whether the host leads to a
-// private address is found when it is called.
+// CheckURL returns why the URL of a setting cannot be called, or nil. The text follows the name of the field ("url must
+// be an https:// URL …"). It makes no DNS request: a call finds out whether the host resolves to a private address.
 //
-// Plain http is only for hosts and addresses that the allow list names. The text repeats scheme and host alone, since
+// Plain http is permitted only to hosts and addresses on the allow list. The text repeats only scheme and host, since
 // user, path and query may be secret.
 func (g *Guard) CheckURL(raw string) error {
 	if raw == "" {
@@ -55,7 +54,7 @@ func (g *Guard) checkParsed(u *url.URL) error {
 	return checkHost(host, shown)
 }
 
-// checkHost refuses what can be refused without asking a DNS server.
+// checkHost refuses what can be refused without a DNS request.
 func checkHost(host, shown string) error {
 	if address, err := netip.ParseAddr(host); err == nil {
 		if address.Zone() != "" || refusalOf(address) != "" {
@@ -73,11 +72,11 @@ func checkHost(host, shown string) error {
 	return nil
 }
 
-// normalHost is the one spelling under which names are compared.
+// normalHost is the form of a name for comparison.
 func normalHost(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
-// hostProblem says why a normal host name is none, or nothing. A name that ends in a number would be read as an IPv4
-// address by some resolvers (0x7f.1, 2130706433), and letters beyond ASCII may turn into digits and dots.
+// hostProblem returns why a normalized host name is invalid, or "". Some resolvers read a name that ends in a number as
+// an IPv4 address (0x7f.1, 2130706433), and letters beyond ASCII may normalize to digits and dots.
 func hostProblem(name string) string {
 	if name == "" {
 		return "is no host name"
@@ -118,7 +117,7 @@ func urlPort(u *url.URL) (uint16, error) {
 	return 443, nil
 }
 
-// shownURL is what an error text repeats: webhook URLs carry their secret in the path or the query.
+// shownURL is the part of a URL that error texts repeat. Webhook URLs carry their secret in the path or the query.
 func shownURL(u *url.URL) string {
 	host := u.Host
 	if len(host) > 100 {

@@ -17,7 +17,7 @@ func newGuard(t testing.TB, allow string) *Guard {
 
 const publicOnly = "with a public host"
 
-// secret stands where users put credentials; no text may repeat it.
+// secret is where users put credentials. No text may repeat it.
 const secret = "hunter22"
 
 func TestCheckURLRefuses(t *testing.T) {
@@ -38,7 +38,7 @@ func TestCheckURLRefuses(t *testing.T) {
 		"https:///path":                                 "with a host",
 		"https://:443/":                                 "with a host",
 		"http://hooks.example.com/x":                    "plain http",
-		"http://hooks.internal/x":                       "plain http", // allowed on port 8443 alone
+		"http://hooks.internal/x":                       "plain http", // allowed on port 8443 only
 		"http://10.2.0.1/":                              "plain http",
 		"ftp://hooks.example.com/x":                     `got "ftp://hooks.example.com"`,
 		"file:///etc/passwd":                            `got "file://"`,
@@ -103,7 +103,7 @@ func TestCheckURLAccepts(t *testing.T) {
 		"https://8.8.8.8/",
 		"https://[2606:4700:4700::1111]:443/",
 		"https://0x7f.example.com/",
-		"https://intranet/", // may be public or not: seen when it is called
+		"https://intranet/", // public or not: found out by a call
 		"http://hooks.internal:8443/x",
 		"http://HOOKS.internal.:8443/x",
 		"http://10.1.2.3/x",

@@ -1,5 +1,6 @@
-// Package etag lets readers who poll ask for changes only: a handler names the state that it answers with, and where
-// the caller has that state already (If-None-Match), the answer is empty. The gateway turns it into 304 Not Modified.
+// Package etag supports conditional requests of polling clients. A handler names the version of its response. When the
+// caller already has that version (If-None-Match), the response is empty and the gateway turns it into 304 Not
+// Modified.
 package etag
 
 import (
@@ -10,11 +11,11 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// IfNoneMatch is the metadata key under which handlers see the header; gRPC callers may set it as well.
+// IfNoneMatch is the metadata key of the header for handlers. gRPC callers may set it as well.
 const IfNoneMatch = "if-none-match"
 
-// Unchanged sends the entity tag, quotes included, with the answer and reports whether the caller has that state: the
-// handler returns an empty response then, before it reads anything more.
+// Unchanged sends the entity tag, including quotes, with the response and reports whether the caller has that version.
+// The handler then returns an empty response before it reads anything more.
 func Unchanged(ctx context.Context, tag string) (bool, error) {
 	if err := grpc.SetHeader(ctx, metadata.Pairs("etag", tag)); err != nil {
 		return false, err
@@ -23,8 +24,8 @@ func Unchanged(ctx context.Context, tag string) (bool, error) {
 	return Matches(strings.Join(known, ","), tag), nil
 }
 
-// Matches reports whether a value of If-None-Match names the tag, in the weak comparison of RFC 9110 (8.8.3.2): W/
-// makes no difference. "*" names every tag. Nothing after a malformed one counts.
+// Matches reports whether a value of If-None-Match contains the tag, by the weak comparison of RFC 9110 (8.8.3.2): W/
+// is ignored. "*" matches every tag. It ignores everything after a malformed tag.
 func Matches(ifNoneMatch, tag string) bool {
 	if tag == "" {
 		return false

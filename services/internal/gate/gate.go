@@ -1,4 +1,4 @@
-// Package gate shares places among deployments: connections of the database, uploads, calls that read.
+// Package gate shares slots fairly among deployments: database connections, uploads, reading calls.
 package gate
 
 import (
@@ -7,66 +7,65 @@ import (
 	"sync"
 )
 
-// Rule says whether a deployment that holds some places may have one of those that are free.
+// Rule reports whether a deployment that holds some slots may take another, given how many are free.
 type Rule func(held, free int) bool
 
-// Share lets a deployment have another place only while it holds fewer than n times those that are free. So one that is
-// alone gets n/(n+1) of them, and another one always finds a place, whatever the first one waits for. See
-// docs/decisions/0023-turns.md.
+// Share lets a deployment take a slot only while it holds fewer than n times the free ones. A deployment that is
+// alone gets n/(n+1) of the slots, and another one always finds a free slot. See docs/decisions/0023-turns.md.
 func Share(n int) Rule { return func(held, free int) bool { return held < n*free } }
 
-// AtMost lets each deployment have n places.
+// AtMost lets each deployment hold n slots.
 func AtMost(n int) Rule { return func(held, _ int) bool { return held < n } }
 
-// Gate gives out places: to the deployment with the fewest first, and inside of one in order of arrival.
+// Gate hands out slots: first to the deployment that holds the fewest, and within a deployment in order of arrival.
 type Gate struct {
 	rule Rule
 
 	mu    sync.Mutex
 	free  int
-	held  map[int64]int // by deployment; what belongs to no single one counts as 0, and is not held back
-	queue []*entrance
+	held  map[int64]int // by deployment; 0 stands for no single deployment and is exempt from the rule
+	queue []*waiter
 }
 
-// entrance is one who waits.
-type entrance struct {
+// waiter is a caller in the queue.
+type waiter struct {
 	deployment int64
-	open       chan struct{} // closed: it has a place
+	admitted   chan struct{} // closed when it has a slot
 }
 
-// New makes a gate with so many places.
-func New(places int, rule Rule) *Gate { return &Gate{free: places, rule: rule, held: map[int64]int{}} }
+// New returns a gate with this number of slots.
+func New(slots int, rule Rule) *Gate { return &Gate{free: slots, rule: rule, held: map[int64]int{}} }
 
-// Enter waits for a place of the deployment until ctx ends; 0 is no single deployment.
+// Enter waits for a slot until ctx ends. Deployment 0 means no single deployment.
 func (g *Gate) Enter(ctx context.Context, deployment int64) error {
-	e := &entrance{deployment: deployment, open: make(chan struct{})}
+	w := &waiter{deployment: deployment, admitted: make(chan struct{})}
 	g.mu.Lock()
-	g.queue = append(g.queue, e)
+	g.queue = append(g.queue, w)
 	g.admit()
 	g.mu.Unlock()
 	select {
-	case <-e.open:
+	case <-w.admitted:
 		return nil
 	case <-ctx.Done():
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if i := slices.Index(g.queue, e); i >= 0 {
+	if i := slices.Index(g.queue, w); i >= 0 {
 		g.queue = slices.Delete(g.queue, i, i+1)
 		return ctx.Err()
 	}
-	g.give(deployment) // it got a place at the same moment
+	g.release(deployment) // it got a slot at the same moment
 	return ctx.Err()
 }
 
-// Leave gives the place of a deployment back.
+// Leave releases a slot of a deployment.
 func (g *Gate) Leave(deployment int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.give(deployment)
+	g.release(deployment)
 }
 
-func (g *Gate) give(deployment int64) {
+func (g *Gate) release(deployment int64) {
 	g.free++
 	if g.held[deployment]--; g.held[deployment] == 0 {
 		delete(g.held, deployment)
@@ -74,23 +73,23 @@ func (g *Gate) give(deployment int64) {
 	g.admit()
 }
 
-// admit opens to those who may have a place.
+// admit gives free slots to the waiters that may have them.
 func (g *Gate) admit() {
 	for {
 		best := -1
-		for i, e := range g.queue {
-			if g.admissible(e.deployment) && (best < 0 || g.held[e.deployment] < g.held[g.queue[best].deployment]) {
+		for i, w := range g.queue {
+			if g.admissible(w.deployment) && (best < 0 || g.held[w.deployment] < g.held[g.queue[best].deployment]) {
 				best = i
 			}
 		}
 		if best < 0 {
 			return
 		}
-		e := g.queue[best]
+		w := g.queue[best]
 		g.queue = slices.Delete(g.queue, best, best+1)
 		g.free--
-		g.held[e.deployment]++
-		close(e.open)
+		g.held[w.deployment]++
+		close(w.admitted)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 )
 
-// page is what a findings list of 100 answers.
+// page is a findings list of 100.
 func page() *findingsv1.ListFindingsResponse {
 	at := &timestamppb.Timestamp{Seconds: 1720730785, Nanos: 269650000}
 	response := &findingsv1.ListFindingsResponse{}
@@ -36,7 +36,7 @@ func page() *findingsv1.ListFindingsResponse {
 	return response
 }
 
-// BenchmarkListFindings is a page of 100 findings through the whole HTTP side, over a real connection, beside a
+// BenchmarkListFindings is a page of 100 findings through the whole HTTP side, over a real connection, compared with a
 // bare handler that writes the same bytes.
 func BenchmarkListFindings(b *testing.B) {
 	answer := page()
@@ -65,8 +65,8 @@ func BenchmarkListFindings(b *testing.B) {
 	}
 }
 
-// BenchmarkPing is the least that a request costs in the gateway, without a socket: the last of the routes with an
-// empty answer.
+// BenchmarkPing is the minimum cost of a request in the gateway, without a socket: the last of the routes with an empty
+// response.
 func BenchmarkPing(b *testing.B) {
 	s := &recorder{}
 	s.answer = answerEmpty(s)

@@ -23,21 +23,21 @@ import (
 	"github.com/palisade/palisade/services/internal/unread"
 )
 
-// writeGrace is how long a client may take to read the answer after the request's own limit.
+// writeGrace is how long a client may take to read the response, beyond the request's own timeout.
 const writeGrace = time.Minute
 
-// call is what is known about a request once its RPC is known.
+// call is the state of a request after routing.
 type call struct {
 	route *route
-	// body is what the RPC's caller sends as JSON; nil for routes without.
+	// body is the JSON body; nil for RPCs without one.
 	body *body
-	// ifNoneMatch names the states of the answer that the caller has.
+	// ifNoneMatch lists the entity tags that the caller has.
 	ifNoneMatch string
-	// quota is what the caller may still ask for.
+	// quota is the rate limit state for the response.
 	quota quota.Report
-	// notModified is true when the answer is one of them.
+	// notModified is true when the caller already has this response.
 	notModified bool
-	// buffer holds the body of the answer; nil when it is not to be used again.
+	// buffer holds the body of the response. nil means that it must not be reused.
 	buffer *[]byte
 }
 
@@ -85,8 +85,8 @@ func (g *gateway) perCall(next runtime.HandlerFunc) runtime.HandlerFunc {
 				r = r.WithContext(unread.NewContext(ctx, request))
 			}
 		}
-		// Over HTTP/1 the bytes of the answer are on their way when next returns. Over HTTP/2 a connection that breaks may
-		// still be writing them.
+		// Over HTTP/1 the response is written when next returns. Over HTTP/2 a broken connection may still be writing
+		// it.
 		if r.ProtoMajor == 1 {
 			c.buffer = buffers.Get().(*[]byte)
 			defer func() {
@@ -99,19 +99,19 @@ func (g *gateway) perCall(next runtime.HandlerFunc) runtime.HandlerFunc {
 	}
 }
 
-// buffers keeps those of answers; making room for a page of a list costs about as much as filling it.
+// buffers reuses response buffers. Allocating one for a page of a list costs about as much as filling it.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxKeptBuffer keeps single large answers from staying in memory.
+// maxKeptBuffer keeps single large responses from staying in memory.
 const maxKeptBuffer = 1 << 20
 
-// prepare takes the body away from the generated code, for the interceptors to decode, and replaces the query by one
-// that grpc-gateway's parser cannot fail on. What is wrong with them is told by the interceptors, too, in its turn. It
-// returns nil when all of the request is there.
+// prepare takes the body away from the generated code, so that the interceptors decode it. It replaces the query by one
+// that grpc-gateway's parser cannot fail on. The interceptors report errors in both at their place in the chain. It
+// returns nil when the whole request is known already.
 func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, control *http.ResponseController) unread.Request {
 	most := g.config.MaxBody
 	if c.route.rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC {
-		most = min(most, intake.Small) // of anybody, so it must cost nothing
+		most = min(most, intake.Small) // anyone can send these, so they must be cheap
 	}
 	source := http.MaxBytesReader(w, r.Body, most)
 	r.Body = http.NoBody
@@ -121,10 +121,10 @@ func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, contr
 		c.body = &body{source: source, control: control, size: r.ContentLength}
 	}
 	if r.ContentLength > most {
-		return wrong(bodyTooLarge(most))
+		return undecodable(bodyTooLarge(most))
 	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return wrong(unsupportedEncoding(encoding, "identity"))
+		return undecodable(unsupportedEncoding(encoding, "identity"))
 	}
 	if c.route.hasBody {
 		return func(ctx context.Context, into proto.Message, room *intake.Share) error {
@@ -134,37 +134,37 @@ func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, contr
 	}
 	values, err := lenient.Query(r.URL.RawQuery, c.route.method.Input(), lenient.Fields(c.route.pathFields...))
 	if err != nil {
-		return wrong(err)
+		return undecodable(err)
 	}
 	r.Form = values
 	return nil
 }
 
-// wrong is a request of which it is known already that it cannot be decoded.
-func wrong(err error) unread.Request {
+// undecodable is a request that is known to be invalid before it is decoded.
+func undecodable(err error) unread.Request {
 	return func(context.Context, proto.Message, *intake.Share) error { return err }
 }
 
-// closeAfter ends the connection after an answer to a request whose body is not read to its end. HTTP/2 resets the
-// stream by itself.
+// closeAfter closes the connection after the response when the body is not read to its end. HTTP/2 resets the stream by
+// itself.
 func closeAfter(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	}
 }
 
-// body is a JSON body on its way to the decoder.
+// body is a JSON body that has not been decoded.
 type body struct {
 	source  io.Reader
 	control *http.ResponseController
-	size    int64         // as announced; -1 when it is not
+	size    int64         // Content-Length; -1 when unknown
 	room    *intake.Share // set before it is read
 	read    int64
 	ended   bool
 }
 
-// Read lifts the read deadline at the end of the body: net/http keeps reading the connection to see the client
-// go away, and would take a deadline that passes for just that.
+// Read removes the read deadline at the end of the body. net/http keeps reading the connection to detect that the
+// client disconnects, and would mistake an expired deadline for that.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.source.Read(p)
 	b.read += int64(n)
@@ -178,10 +178,10 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// left reports whether the client may have more of the body on the way.
+// left reports whether parts of the body may not have arrived.
 func (b *body) left() bool { return b != nil && b.size != 0 && !b.ended }
 
-// readError says why a body could not be read.
+// readError is the error for a body that could not be read.
 func readError(err error) error {
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -194,7 +194,7 @@ func readError(err error) error {
 	case errors.Is(err, context.Canceled):
 		return apierr.Cancelled(err)
 	case apierr.ReasonOf(err) != errorsv1.Reason_REASON_UNSPECIFIED:
-		return err // there is no room
+		return err // the budget refused it
 	}
 	return apierr.InvalidArgument("body", "the body ended before its announced length")
 }
@@ -211,7 +211,7 @@ func unsupportedEncoding(got, allowed string) error {
 	}
 }
 
-// statusError is an error whose HTTP status no gRPC code has.
+// statusError is an error with an HTTP status that no gRPC code has.
 type statusError struct {
 	status int
 	err    error

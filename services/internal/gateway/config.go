@@ -16,47 +16,49 @@ import (
 	"github.com/palisade/palisade/services/internal/pace"
 )
 
-// Limits that hold where Config leaves them 0.
+// The limits for zero values in Config.
 const (
 	DefaultMaxBody           = 8 << 20 // bytes
-	DefaultMaxUpload         = 1 << 30 // bytes, compressed; the contract's upload limit
+	DefaultMaxUpload         = 1 << 30 // bytes, compressed; the upload limit of the contract
 	DefaultTimeout           = 30 * time.Second
 	DefaultUploadTimeout     = time.Hour
 	DefaultUploadIdleTimeout = time.Minute
 )
 
-// Config is what New needs.
+// Config configures New.
 type Config struct {
-	// Conn is the connection that RPCs are called on, usually an inprocess.Conn. Its interceptors decode the bodies; see
-	// package unread.
+	// Conn is the connection for RPCs, usually an inprocess.Conn. Its interceptors decode the bodies; see package
+	// unread.
 	Conn grpc.ClientConnInterface
-	// Services are the services to serve; Expose makes one.
+	// Services are the exposed services; see Expose.
 	Services []Service
-	// Rules returns the rule of an RPC by its full method ("/package.Service/Method"), nil when it has none. Nil
-	// reads the rules from the descriptors.
+	// Rules returns the rule of an RPC by its full method ("/package.Service/Method"), nil when it has none. When Rules
+	// is nil, the rules are read from the descriptors.
 	Rules func(fullMethod string) *optionsv1.MethodRule
-	// Routes are further GET and HEAD routes by exact path: health, OpenAPI, keys.
+	// Routes are additional GET and HEAD routes by exact path: health, OpenAPI, keys.
 	Routes map[string]http.Handler
-	// MaxBody is the limit of a JSON body in bytes, MaxUpload that of an upload as it is sent (compressed).
+	// MaxBody is the limit of a JSON body in bytes. MaxUpload is the limit of an upload in its transferred (compressed)
+	// form.
 	MaxBody, MaxUpload int64
-	// Timeout is the limit of a request, from its header to the end of its body's processing; UploadTimeout is
-	// that of an upload, and UploadIdleTimeout how long an upload may send nothing.
+	// Timeout is the limit of a request, from its header to the end of its processing. UploadTimeout is the limit of an
+	// upload, and UploadIdleTimeout how long an upload may send nothing.
 	Timeout, UploadTimeout, UploadIdleTimeout time.Duration
-	// HSTS says that callers come by TLS, here or up to a proxy in front: answers then carry Strict-Transport-Security.
+	// HSTS adds Strict-Transport-Security. Set it when callers use TLS, to this server or to a proxy in front.
 	HSTS bool
-	// UploadPace is how fast the bytes of an upload must come; the zero rule allows any rate.
+	// UploadPace is the minimum speed of an upload. The zero rule allows any.
 	UploadPace pace.Rule
-	// UnknownFields, when set, is told how many names of a body the request message of an RPC does not have.
+	// UnknownFields, when set, is called with the number of field names in a body that the request message does not
+	// have.
 	UnknownFields func(fullMethod string, count int)
-	// Logger gets panics and errors that no interceptor has seen. Nil is slog.Default.
+	// Logger gets panics and errors that passed no interceptor. nil is slog.Default.
 	Logger *slog.Logger
 }
 
-// Service is one gRPC service and how its routes are registered.
+// Service is one gRPC service and the registration of its routes.
 type Service struct {
 	// Name is the full name, as in grpc.ServiceDesc.
 	Name string
-	// Register adds the routes of the google.api.http annotations; nil for a service that has none.
+	// Register adds the routes of the google.api.http annotations. It is nil for a service without routes.
 	Register func(ctx context.Context, mux *runtime.ServeMux, conn grpc.ClientConnInterface) error
 }
 
@@ -77,7 +79,7 @@ func Expose[C any](
 	}
 }
 
-// withDefaults fills in the limits and refuses what cannot work.
+// withDefaults fills in the limits and refuses an invalid configuration.
 func (c Config) withDefaults() (Config, error) {
 	if c.Conn == nil {
 		return c, errors.New("gateway: Conn must be set")

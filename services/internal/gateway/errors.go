@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// handleError writes the errors that the generated code hands over: those of the RPC.
+// handleError writes the errors of RPCs, which the generated code passes on.
 func (g *gateway) handleError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
 	if probeFrom(ctx) != nil {
 		return
@@ -20,7 +20,7 @@ func (g *gateway) handleError(ctx context.Context, _ *runtime.ServeMux, _ runtim
 	g.writeError(w, r, err)
 }
 
-// handleRoutingError writes the errors of the router: no such path, other methods.
+// handleRoutingError writes the errors of the router: unknown path, wrong method.
 func (g *gateway) handleRoutingError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, status int) {
 	if probeFrom(ctx) != nil {
 		return
@@ -32,8 +32,8 @@ func (g *gateway) handleRoutingError(ctx context.Context, _ *runtime.ServeMux, _
 	g.writeError(w, r, apierr.RouteNotFound(r.URL.Path))
 }
 
-// writeError writes the one error body. An internal error without our reason has not passed the error
-// interceptor, so nobody has logged it yet.
+// writeError writes the error body. An internal error without our reason has not passed the error interceptor, so it
+// must be logged here.
 func (g *gateway) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	requestID := RequestID(r.Context())
 	mapped := apierr.Map(err)

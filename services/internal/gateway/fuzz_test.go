@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// FuzzQuery: whatever the query, the answer is 200 or a 400 with the one body, and never mentions our parsers.
+// FuzzQuery: every query gives 200 or a 400 with the error body, and never mentions our parsers.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{
 		"", "&&", "page_size=100", "repos[0]=a&repos[]=b,c", "dedup=True&is_malicious=0", "since=1e3", "since=NaN",
@@ -52,7 +52,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// FuzzPath: whatever the path, the answer is 200 or 404, and a project's name arrives as it was.
+// FuzzPath: every path gives 200 or 404, and a project's name arrives unchanged.
 func FuzzPath(f *testing.F) {
 	for _, seed := range []string{"acme/web", "100%", "%2F", "a b", "日本", "..", "./x", "a//b", "a:b", "tags", "\x00", "\xff", "a?b#c"} {
 		f.Add(seed)

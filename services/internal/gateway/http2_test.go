@@ -35,7 +35,7 @@ func startTLS(t *testing.T, handler http.Handler) (*http.Client, string) {
 	return client, "https://" + listener.Addr().String()
 }
 
-// TestHTTP2 sends requests and uploads over one connection, one of the uploads refused while it is sent.
+// TestHTTP2 sends requests and uploads over one connection. One upload is refused while it is sent.
 func TestHTTP2(t *testing.T) {
 	s := &recorder{}
 	s.answer = answerEmpty(s)

@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// ServerConfig is what NewHTTPServer needs.
+// ServerConfig configures NewHTTPServer.
 type ServerConfig struct {
-	// Address is the address to listen on, for Server.ListenAndServe; not used by Serve.
+	// Address is the address for Server.ListenAndServe. Serve ignores it.
 	Address string
-	// TLS turns on TLS with HTTP/2; nil serves plain HTTP/1.1. See package certs.
+	// TLS enables TLS with HTTP/2. nil serves plain HTTP/1.1. See package certs.
 	TLS *tls.Config
-	// MaxHeaderBytes bounds the request line and header, in bytes; 0 is 128 KiB: a findings list may name
+	// MaxHeaderBytes limits the request line and header, in bytes. 0 is 128 KiB, because a findings list may name
 	// hundreds of projects in its query.
 	MaxHeaderBytes int
-	// MaxStreams bounds the concurrent requests of one HTTP/2 connection; 0 is 250.
+	// MaxStreams limits the concurrent requests of one HTTP/2 connection. 0 is 250.
 	MaxStreams int
-	// IdleTimeout is how long a connection may wait for its next request; 0 is 2 minutes.
+	// IdleTimeout is how long a connection may wait for its next request. 0 is 2 minutes.
 	IdleTimeout time.Duration
-	// Logger gets the server's own complaints (TLS handshakes, broken connections), at level debug.
+	// Logger gets the errors of net/http itself (TLS handshakes, broken connections), at level debug.
 	Logger *slog.Logger
 }
 
 // headerTimeout is how long a client may take to send the header.
 const headerTimeout = 10 * time.Second
 
-// NewHTTPServer returns a server with limits on everything that a client could draw out. Read and write limits
-// are not set here: the gateway sets them for each request, since an upload has others than the rest.
+// NewHTTPServer returns a server with limits on everything that a client can prolong. The gateway sets read and write
+// deadlines for each request, since uploads have their own.
 func NewHTTPServer(config ServerConfig, handler http.Handler) *http.Server {
 	log := config.Logger
 	if log == nil {
@@ -52,15 +52,15 @@ func NewHTTPServer(config ServerConfig, handler http.Handler) *http.Server {
 	}
 	unused := &unusedConns{conns: map[net.Conn]bool{}}
 	server.ConnState = unused.note
-	server.RegisterOnShutdown(unused.hurry)
+	server.RegisterOnShutdown(unused.expire)
 	return server
 }
 
-// unusedTimeout is what a connection without a request gets to send one when the server stops.
+// unusedTimeout is how long a connection without a request may still send one when the server stops.
 const unusedTimeout = 500 * time.Millisecond
 
-// unusedConns are the connections that have not sent a request yet. Clients open some in reserve. Server.Shutdown waits
-// 5 seconds for each, as if it were a running request.
+// unusedConns are the connections that have not sent a request yet. Clients open some in advance. Server.Shutdown would
+// wait 5 seconds for each, as for a running request.
 type unusedConns struct {
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -76,8 +76,8 @@ func (u *unusedConns) note(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// hurry bounds the wait for the header of a first request; the server takes the bound away when the header is there.
-func (u *unusedConns) hurry() {
+// expire sets a deadline for the header of the first request. net/http removes it when the header has arrived.
+func (u *unusedConns) expire() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for conn := range u.conns {

@@ -18,12 +18,12 @@ import (
 	"github.com/palisade/palisade/services/internal/intake"
 )
 
-// appender is what protoc-gen-go-json gives every message of ours.
+// appender is the interface that protoc-gen-go-json generates for all our messages.
 type appender interface {
 	AppendJSON(b []byte) []byte
 }
 
-// marshaler is the one marshaler of the gateway, whatever content types a request names.
+// marshaler is the only marshaler of the gateway. It ignores the content types of a request.
 type marshaler struct {
 	unknown func(fullMethod string, count int)
 }
@@ -32,13 +32,13 @@ var _ runtime.Marshaler = (*marshaler)(nil)
 
 func (*marshaler) ContentType(any) string { return "application/json" }
 
-// answer is a message with the call that it answers.
+// answer is a response message with its call.
 type answer struct {
 	message proto.Message
 	call    *call
 }
 
-// Marshal writes an answer.
+// Marshal encodes a response.
 func (m *marshaler) Marshal(value any) ([]byte, error) {
 	if _, none := value.(noBody); none {
 		return nil, nil
@@ -68,7 +68,7 @@ func (m *marshaler) Marshal(value any) ([]byte, error) {
 	return *buffer, nil
 }
 
-// Unmarshal reads a body without a call; the generated code does not use it.
+// Unmarshal decodes a body without a call. The generated code does not use it.
 func (m *marshaler) Unmarshal(data []byte, value any) error {
 	message, ok := value.(proto.Message)
 	if !ok {
@@ -89,12 +89,12 @@ func (m *marshaler) NewEncoder(w io.Writer) runtime.Encoder {
 	})
 }
 
-// NewDecoder leaves the body to the interceptors, which call decode when they know that the caller may be listened to.
+// NewDecoder leaves the body to the interceptors, which call decode after they have authorized the caller.
 func (*marshaler) NewDecoder(io.Reader) runtime.Decoder {
 	return runtime.DecoderFunc(func(any) error { return nil })
 }
 
-// decode reads the body of a call into a message that has what the path says.
+// decode decodes the body of a call into a message that already has the values in the path.
 func (m *marshaler) decode(ctx context.Context, c *call, message proto.Message) error {
 	b := c.body
 	var data bytes.Buffer
@@ -127,8 +127,8 @@ func (m *marshaler) decode(ctx context.Context, c *call, message proto.Message) 
 	return nil
 }
 
-// fillUpdateMask gives a request with an update_mask that the body leaves out the names that the body has:
-// over HTTP a PATCH changes what it names. Fields of the path are not part of the change.
+// fillUpdateMask sets the update_mask of a request that has none to the names in the body: over HTTP a PATCH changes
+// the fields that it names. Fields in the path are not part of the change.
 func fillUpdateMask(message protoreflect.Message, present []protoreflect.FieldDescriptor, pathFields []protoreflect.Name) {
 	field := message.Descriptor().Fields().ByName("update_mask")
 	if field == nil || field.Message() == nil || field.IsList() || message.Has(field) ||

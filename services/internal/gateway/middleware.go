@@ -17,11 +17,11 @@ import (
 
 const requestIDHeader = "X-Request-Id"
 
-// wrap puts the layers around the handler that do not depend on the route.
+// wrap adds the layers that do not depend on the route.
 func wrap(inner http.Handler, hsts bool, log *slog.Logger) (http.Handler, error) {
 	compressed, err := gzhttp.NewWrapper(
 		gzhttp.MinSize(gzhttp.DefaultMinSize),
-		gzhttp.CompressionLevel(gzip.BestSpeed), // JSON shrinks tenfold at any level; the rest is CPU
+		gzhttp.CompressionLevel(gzip.BestSpeed), // JSON shrinks tenfold at any level; higher levels only cost CPU
 		gzhttp.EnableZstd(false),
 	)
 	if err != nil {
@@ -30,8 +30,8 @@ func wrap(inner http.Handler, hsts bool, log *slog.Logger) (http.Handler, error)
 	return withRecovery(withRequestID(withSecurityHeaders(compressed(inner), hsts)), log), nil
 }
 
-// withRecovery answers a panic with 500. The router's goroutine is this one; panics of RPC handlers are caught
-// by the interceptors, and by the in-process connection behind them.
+// withRecovery answers a panic with 500. It covers the router. The interceptors, and the in-process connection behind
+// them, catch panics of RPC handlers.
 func withRecovery(next http.Handler, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tracked := &trackedWriter{ResponseWriter: w}
@@ -47,7 +47,7 @@ func withRecovery(next http.Handler, log *slog.Logger) http.Handler {
 			log.ErrorContext(r.Context(), "panic while serving HTTP", slog.String("request_id", requestID),
 				slog.Any("panic", value), slog.String("stack", string(debug.Stack())))
 			if tracked.written {
-				// Part of the answer is out: the client must see that it is not whole.
+				// Part of the response has been sent. Abort, so that the client sees that it is incomplete.
 				panic(http.ErrAbortHandler)
 			}
 			w.Header().Del("Content-Encoding")
@@ -57,13 +57,13 @@ func withRecovery(next http.Handler, log *slog.Logger) http.Handler {
 	})
 }
 
-// trackedWriter knows whether any of the answer is out.
+// trackedWriter records whether any of the response has been sent.
 type trackedWriter struct {
 	http.ResponseWriter
 	written bool
 }
 
-// WriteHeader passes on; informational answers do not count as written.
+// WriteHeader passes the status on. Informational responses do not count as sent.
 func (w *trackedWriter) WriteHeader(status int) {
 	w.written = w.written || status >= http.StatusOK
 	w.ResponseWriter.WriteHeader(status)
@@ -74,22 +74,22 @@ func (w *trackedWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Unwrap lets http.ResponseController reach the connection.
+// Unwrap gives http.ResponseController access to the connection.
 func (w *trackedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Flush passes on, for handlers that ask for http.Flusher.
+// Flush implements http.Flusher.
 func (w *trackedWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
 type requestIDKey struct{}
 
-// RequestID returns the id of the HTTP request that ctx belongs to, "" when there is none.
+// RequestID returns the id of the HTTP request that ctx belongs to, or "".
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
 }
 
-// withRequestID takes over a sane X-Request-Id or makes one, and puts it into the context, the request's
-// headers (from where it becomes metadata) and the answer's.
+// withRequestID accepts a valid X-Request-Id or creates one. It sets the id in the context, in the request's headers
+// (which become metadata) and in the response's.
 func withRequestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get(requestIDHeader)
@@ -103,8 +103,8 @@ func withRequestID(next http.Handler) http.Handler {
 	})
 }
 
-// isSaneRequestID accepts what tools make (UUIDs, hexadecimal, base64url, "a:b", "a/b"), so that nothing odd
-// gets into logs.
+// isSaneRequestID accepts the usual forms (UUIDs, hexadecimal, base64url, "a:b", "a/b") and keeps anything else out of
+// logs.
 func isSaneRequestID(id string) bool {
 	if id == "" || len(id) > 128 {
 		return false
@@ -118,12 +118,11 @@ func isSaneRequestID(id string) bool {
 	return true
 }
 
-// strictTransport keeps browsers on https:// for a year. It says nothing about other hosts of the domain, which are not
-// ours.
+// strictTransport makes browsers use https:// for a year. It does not include subdomains, which belong to others.
 const strictTransport = "max-age=31536000"
 
-// withSecurityHeaders sets what holds for every answer of an API; a handler that serves a page sets its own. hsts says
-// that callers come by TLS.
+// withSecurityHeaders sets the headers of every API response. A handler that serves a page sets its own. hsts means
+// that callers use TLS.
 func withSecurityHeaders(next http.Handler, hsts bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

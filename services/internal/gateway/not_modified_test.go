@@ -13,7 +13,7 @@ import (
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 )
 
-// TestNotModified: where the handler's ETag is one that the caller named, the answer is 304 without a body.
+// TestNotModified: when the caller has the handler's ETag, the response is 304 without a body.
 func TestNotModified(t *testing.T) {
 	s := &recorder{answer: func(ctx context.Context, _ proto.Message) (proto.Message, error) {
 		err := grpc.SetHeader(ctx, metadata.Pairs("etag", `W/"7"`))
@@ -71,7 +71,7 @@ func TestNotModifiedLines(t *testing.T) {
 	}
 }
 
-// TestNotModifiedGetOnly: answers to changes are never left out.
+// TestNotModifiedGetOnly: responses to changes are never suppressed.
 func TestNotModifiedGetOnly(t *testing.T) {
 	s := &recorder{}
 	empty := answerEmpty(s)

@@ -12,12 +12,11 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// encodedSlash is a slash of a project name that the client escaped: both forms name the same project
-// (contract, wire conventions).
+// encodedSlash is an escaped slash in a project name. Both forms name the same project (contract, wire conventions).
 var encodedSlash = regexp.MustCompile(`(?i)%2f`)
 
-// canonicalPath escapes every segment of the path in one way, with escaped slashes as literal ones. So literals
-// of a pattern match however the client escaped them, and every value is unescaped exactly once.
+// canonicalPath escapes every segment of the path in the same way, with escaped slashes as literal ones. Patterns then
+// match whatever the client escaped, and every value is unescaped exactly once.
 func canonicalPath(target *url.URL) (string, error) {
 	if target.RawPath == "" && needsNoEscape(target.Path) {
 		return target.Path, nil
@@ -34,7 +33,7 @@ func canonicalPath(target *url.URL) (string, error) {
 	return strings.Join(segments, "/"), nil
 }
 
-// needsNoEscape reports that a path has only characters that are never escaped, as most have.
+// needsNoEscape reports whether a path has only characters that are never escaped. Most paths do.
 func needsNoEscape(path string) bool {
 	for i := range len(path) {
 		c := path[i]
@@ -46,21 +45,21 @@ func needsNoEscape(path string) bool {
 	return true
 }
 
-// checkPathValues refuses values of path variables that cannot name anything: a thing whose id is a number has
-// no other id, so that is a 404 like any other id that does not exist.
+// checkPathValues refuses path variables with impossible values. An id that is not a number does not exist, so it gives
+// 404 like any other unknown id.
 func checkPathValues(message protoreflect.MessageDescriptor, values map[string]string, path string) error {
 	for name, value := range values {
 		if value == "" {
 			return apierr.RouteNotFound(path)
 		}
 		if !utf8.ValidString(value) || strings.IndexByte(value, 0) >= 0 {
-			return apierr.NotFound("there is no %s %s", thing(name), apierr.Quote(value))
+			return apierr.NotFound("there is no %s %s", noun(name), apierr.Quote(value))
 		}
 		field := fieldAt(message, name)
 		if field == nil || isPathValue(field.Kind(), value) {
 			continue
 		}
-		return apierr.NotFound("there is no %s %s: %s is a whole number", thing(name), apierr.Quote(value), field.JSONName())
+		return apierr.NotFound("there is no %s %s: %s is a whole number", noun(name), apierr.Quote(value), field.JSONName())
 	}
 	return nil
 }
@@ -94,8 +93,8 @@ func isPathValue(kind protoreflect.Kind, value string) bool {
 	return err == nil
 }
 
-// thing is what a path variable names: deployment_id is the id of a deployment.
-func thing(variable string) string {
+// noun is the noun for a path variable: deployment_id is the id of a deployment.
+func noun(variable string) string {
 	for _, suffix := range []string{"_id", "_slug", "_name"} {
 		if noun, ok := strings.CutSuffix(variable, suffix); ok {
 			return strings.ReplaceAll(noun, "_", " ")

@@ -22,7 +22,7 @@ type route struct {
 	method     protoreflect.MethodDescriptor
 	rule       *optionsv1.MethodRule
 	httpMethod string
-	pattern    string // as grpc-gateway writes it: every variable with its template
+	pattern    string // in grpc-gateway's form: every variable with its template
 	pathFields []protoreflect.Name
 	hasBody    bool
 	upload     bool
@@ -30,7 +30,7 @@ type route struct {
 
 func (rt *route) key() string { return rt.httpMethod + " " + rt.pattern }
 
-// maturity is the value of X-Api-Maturity, in the contract's word; "" when the rule gives none.
+// maturity is the value of X-Api-Maturity, in the contract's words. "" means that the rule has none.
 func (rt *route) maturity() string {
 	switch rt.rule.GetMaturity() {
 	case optionsv1.Maturity_MATURITY_EXPERIMENTAL:
@@ -121,7 +121,7 @@ func verbOf(binding *annotations.HttpRule) (httpMethod, path string) {
 	return "", ""
 }
 
-// variable is a path variable with its template, if it has one.
+// variable matches a path variable with its optional template.
 var variable = regexp.MustCompile(`\{([^=}]+)(?:=([^}]*))?\}`)
 
 func newRoute(fullMethod string, method protoreflect.MethodDescriptor, rule *optionsv1.MethodRule, httpMethod, path string, hasBody bool) *route {
@@ -139,7 +139,7 @@ func newRoute(fullMethod string, method protoreflect.MethodDescriptor, rule *opt
 	return rt
 }
 
-// sample is a path that the route should take.
+// sample is a path that the route should match.
 func (rt *route) sample() string {
 	return variable.ReplaceAllStringFunc(rt.pattern, func(text string) string {
 		template := variable.FindStringSubmatch(text)[2]
@@ -147,7 +147,7 @@ func (rt *route) sample() string {
 	})
 }
 
-// probe asks the router which route takes a request, without serving it.
+// probe finds the route of a request without serving it.
 type probe struct {
 	matched string // key of the route, "" when none
 }
@@ -159,9 +159,8 @@ func probeFrom(ctx context.Context) *probe {
 	return p
 }
 
-// ask returns the key of the route that takes the request, "" when none does. The request must come from
-// forRouter.
-func (g *gateway) ask(r *http.Request, httpMethod string) string {
+// match returns the key of the route that takes the request, or "". The request must come from forRouter.
+func (g *gateway) match(r *http.Request, httpMethod string) string {
 	p := &probe{}
 	asked := r.WithContext(context.WithValue(r.Context(), probeKey{}, p))
 	asked.Method = httpMethod
@@ -169,11 +168,11 @@ func (g *gateway) ask(r *http.Request, httpMethod string) string {
 	return p.matched
 }
 
-// allowed returns the methods that the path of the request takes, as the Allow header lists them.
+// allowed returns the methods of the request's path, in the form of the Allow header.
 func (g *gateway) allowed(r *http.Request) string {
 	var methods []string
 	for _, httpMethod := range []string{http.MethodDelete, http.MethodGet, http.MethodPatch, http.MethodPost, http.MethodPut} {
-		if g.ask(r, httpMethod) == "" {
+		if g.match(r, httpMethod) == "" {
 			continue
 		}
 		methods = append(methods, httpMethod)
@@ -184,8 +183,8 @@ func (g *gateway) allowed(r *http.Request) string {
 	return strings.Join(methods, ", ")
 }
 
-// checkReachable fails when a route that a descriptor declares does not take its own requests: it was not
-// registered, or one that was registered later takes them.
+// checkReachable fails when a declared route does not get its own requests: it was not registered, or a later route
+// shadows it.
 func (g *gateway) checkReachable() error {
 	keys := make([]string, 0, len(g.routes))
 	for key := range g.routes {
@@ -202,7 +201,7 @@ func (g *gateway) checkReachable() error {
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", rt.fullMethod, key, err)
 		}
-		switch matched := g.ask(request, rt.httpMethod); matched {
+		switch matched := g.match(request, rt.httpMethod); matched {
 		case key:
 		case "":
 			return fmt.Errorf("%s: the route %s is not registered", rt.fullMethod, key)
@@ -213,7 +212,7 @@ func (g *gateway) checkReachable() error {
 	return nil
 }
 
-// discard is the answer to a probe.
+// discard is the ResponseWriter of a probe.
 type discard struct{}
 
 func (discard) Header() http.Header         { return http.Header{} }

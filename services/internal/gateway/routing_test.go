@@ -28,7 +28,7 @@ func emptyResponse(fullMethod string) (proto.Message, error) {
 
 const base = "/api/v1/deployments/acme"
 
-// requests says which RPC a request reaches, without "/palisade.", and with which request message, as prototext.
+// requests lists which RPC a request reaches, without "/palisade.", and with which request message, as prototext.
 var requests = map[string]struct {
 	method, path, body, rpc, want string
 }{
@@ -180,7 +180,7 @@ func plain(text, code, status string) string {
 	return `{"error":` + text + `,"message":` + text + `,"code":"` + code + `","status":"` + status + `","details":[],"requestId":"test-1"}`
 }
 
-// errorBodies are requests that are refused, with every byte of the answer.
+// errorBodies are refused requests with the exact response.
 var errorBodies = map[string]struct {
 	request object
 	status  int

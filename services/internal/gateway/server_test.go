@@ -30,8 +30,8 @@ import (
 	"github.com/palisade/palisade/services/internal/unread"
 )
 
-// recorder is a service that keeps what it was called with and answers by answer. It stands behind real
-// interceptors: validation and error mapping.
+// recorder is a service that records its calls and answers with answer. It runs behind real interceptors: validation
+// and error mapping.
 type recorder struct {
 	deploymentsv1.UnimplementedDeploymentsServiceServer
 	findingsv1.UnimplementedFindingsServiceServer
@@ -52,7 +52,7 @@ type recorder struct {
 	upload func(stream grpc.ClientStreamingServer[scansv1.UploadReportRequest, scansv1.UploadReportResponse]) error
 }
 
-// received is the memory for bodies.
+// received is the memory budget for bodies.
 var received = intake.New(4<<20, 1)
 
 // intercept records, validates and answers every unary call.
@@ -146,7 +146,7 @@ func allServices() []gateway.Service {
 	}
 }
 
-// start serves the recorder over HTTP; change, if not nil, alters the configuration.
+// start serves the recorder over HTTP. change, if not nil, alters the configuration.
 func start(t testing.TB, s *recorder, change func(*gateway.Config)) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(newHandler(t, s, change))
@@ -181,7 +181,7 @@ func answerEmpty(s *recorder) func(context.Context, proto.Message) (proto.Messag
 	}
 }
 
-// do sends a request with a fixed request id and returns the answer with its body read.
+// do sends a request with a fixed request id and returns the response with its body.
 func do(t testing.TB, method, url, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(context.Background(), method, url, strings.NewReader(body))

@@ -24,13 +24,13 @@ import (
 	"github.com/palisade/palisade/services/internal/gateway/lenient"
 )
 
-// chunkSize is how many bytes of an upload one message carries.
+// chunkSize is the number of bytes of an upload in one message.
 const chunkSize = 256 << 10
 
-// upload turns a POST with a raw body into a client-streaming RPC. Its request message has one bytes field (the
-// chunk), one message field (the target, filled from the query) and the fields that the path names. Where the
-// target has a field content_encoding, the header of that name goes there and the bytes pass as they came. Other
-// fields of the target name their header by the option (palisade.options.v1.header); the query cannot set them.
+// upload maps a POST with a raw body to a client-streaming RPC. Its request message has one bytes field (the chunk),
+// one message field (the target, filled from the query) and the fields in the path. If the target has a field
+// content_encoding, it gets the header of that name, and the bytes are passed on unchanged. Other fields of the target
+// may name their header by an option (palisade.options.v1.header); the query cannot set these.
 type upload struct {
 	gateway  *gateway
 	route    *route
@@ -128,14 +128,14 @@ func (u *upload) serve(w http.ResponseWriter, r *http.Request, pathValues map[st
 	runtime.ForwardResponseMessage(ctx, g.mux, g.json, w, r, response, g.mux.GetForwardResponseOptions()...)
 }
 
-// fail answers an upload that may have more bytes on the way: the connection cannot serve another request.
+// fail writes the error of an upload that may still be sending: the connection cannot serve another request.
 func (u *upload) fail(w http.ResponseWriter, r *http.Request, err error) {
 	closeAfter(w, r)
 	u.gateway.writeError(w, r, u.asParameters(err))
 }
 
-// asParameters names the fields of the target as the client knows them: over HTTP, target.project is the
-// parameter project, and a field that is filled from a header has the header's name.
+// asParameters renames the fields of the target for the client. Over HTTP, target.project is the parameter project, and
+// a field that is filled from a header has the header's name.
 func (u *upload) asParameters(err error) error {
 	prefix := u.target.JSONName() + "."
 	st, ok := status.FromError(err)
@@ -158,7 +158,7 @@ func (u *upload) asParameters(err error) error {
 	return apierr.New(st.Code(), apierr.ReasonOf(err), text, renamed)
 }
 
-// parameter is what fills a field of the target over HTTP.
+// parameter is the name of a target field over HTTP.
 func (u *upload) parameter(field string) string {
 	for _, filled := range u.headers {
 		if filled.JSONName() == field || string(filled.Name()) == field {
@@ -168,7 +168,7 @@ func (u *upload) parameter(field string) string {
 	return field
 }
 
-// headerOf is the header that fills a field, as its option spells it; empty for fields of the query.
+// headerOf is the header that fills a field, in the spelling of its option. It is empty for query fields.
 func headerOf(field protoreflect.FieldDescriptor) string {
 	name, _ := proto.GetExtension(field.Options(), optionsv1.E_Header).(string)
 	return name
@@ -179,7 +179,7 @@ func badRequest(detail any) *errdetails.BadRequest {
 	return found
 }
 
-// first builds the message that names what is uploaded.
+// first builds the first message, which describes the upload.
 func (u *upload) first(r *http.Request, pathValues map[string]string) (proto.Message, error) {
 	var skip []protoreflect.Name
 	if u.encoding != nil {
@@ -232,19 +232,19 @@ func contentEncoding(r *http.Request, canGzip bool) (string, error) {
 	return "", unsupportedEncoding(got, "identity")
 }
 
-// received is the end of the RPC.
+// received is the result of the RPC.
 type received struct {
 	response proto.Message
 	headers  metadata.MD
 	err      error
 }
 
-// send streams the body into the RPC. The answer is awaited beside it: a server that refuses early ends the
-// upload at once, even while the client is silent. A body that breaks off cancels the RPC; it is never closed
-// as if it were whole.
+// send streams the body into the RPC and waits for the response concurrently. A server that refuses early ends the
+// upload at once, even while the client is silent. A truncated body cancels the RPC; the stream is never closed as if
+// it were complete.
 //
-// While the body is read, the RPC does not follow the request's cancellation: net/http cancels it when reading
-// fails for any reason, and the reason would be lost behind "cancelled".
+// While the body is read, the RPC does not follow the request's cancellation. net/http cancels the request when reading
+// fails for any reason, and that reason would be lost behind "cancelled".
 func (u *upload) send(requestCtx context.Context, first proto.Message, source *uploadReader) (proto.Message, metadata.MD, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(requestCtx))
 	defer cancel()
@@ -276,14 +276,14 @@ func (u *upload) send(requestCtx context.Context, first proto.Message, source *u
 	return end.response, end.headers, end.err
 }
 
-// sendAll sends the first message and the chunks. It returns nil when the answer is to be awaited: after the
-// last chunk, and when the server has ended the RPC early.
+// sendAll sends the first message and the chunks. It returns nil when the response is expected: after the last chunk,
+// and when the server has ended the RPC early.
 func (u *upload) sendAll(stream grpc.ClientStream, first proto.Message, source *uploadReader) error {
 	if err := stream.SendMsg(first); err != nil {
 		return unlessEnded(err)
 	}
 	for {
-		// A new buffer each time: in process, the receiver gets this very slice.
+		// Allocate a new buffer each time: in process, the receiver gets this very slice.
 		buffer := make([]byte, chunkSize)
 		n, readErr := io.ReadFull(source, buffer)
 		switch {
@@ -291,7 +291,7 @@ func (u *upload) sendAll(stream grpc.ClientStream, first proto.Message, source *
 		case errors.Is(readErr, errStopped):
 			return nil
 		default:
-			// What was read of the last chunk is of no use: the call is cancelled.
+			// The last partial chunk is useless, because the call is cancelled.
 			return readError(source.failure())
 		}
 		if n > 0 {
@@ -307,7 +307,7 @@ func (u *upload) sendAll(stream grpc.ClientStream, first proto.Message, source *
 	}
 }
 
-// unlessEnded hides io.EOF, by which SendMsg says that the server has ended the RPC: RecvMsg has the reason.
+// unlessEnded hides io.EOF, by which SendMsg reports that the server has ended the RPC. RecvMsg returns the reason.
 func unlessEnded(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil

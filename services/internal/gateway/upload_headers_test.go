@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/inprocess"
 )
 
-// hooks keeps the first message of the last upload and the metadata that came with it.
+// hooks records the first message of the last upload and its metadata.
 type hooks struct {
 	scmv1.UnimplementedIncomingWebhooksServiceServer
 	first *scmv1.ReceiveWebhookRequest
@@ -41,7 +41,7 @@ func (h *hooks) ReceiveWebhook(stream grpc.ClientStreamingServer[scmv1.ReceiveWe
 	return stream.SendAndClose(&scmv1.ReceiveWebhookResponse{Status: "accepted"})
 }
 
-// TestUploadHeaders fills fields of an upload from headers, and from nothing else.
+// TestUploadHeaders fills fields of an upload from headers only.
 func TestUploadHeaders(t *testing.T) {
 	h := &hooks{}
 	log := slog.New(slog.DiscardHandler)

@@ -11,14 +11,14 @@ import (
 	"github.com/palisade/palisade/services/internal/pace"
 )
 
-// errStopped says that the upload was ended from the server's side.
+// errStopped means that the server ended the upload.
 var errStopped = errors.New("the upload was stopped")
 
-// errSlow marks the error of an upload that came too slowly.
+// errSlow marks the error of an upload that is too slow.
 var errSlow = errors.New("slow upload")
 
-// uploadReader reads the body of an upload: it counts the bytes against the limit, gives up when nothing comes
-// for too long or too little comes, and can be stopped while it waits.
+// uploadReader reads the body of an upload. It counts the bytes against the limit and fails when the client is silent
+// or too slow. It can be stopped while it waits.
 type uploadReader struct {
 	body    io.Reader
 	control *http.ResponseController
@@ -39,7 +39,7 @@ func newUploadReader(body io.Reader, control *http.ResponseController, idle time
 	return &uploadReader{body: body, control: control, idle: idle, pace: rule, meter: rule.Meter(), limit: limit}
 }
 
-// Read is io.Reader. It must not be called from two goroutines; stop may be called from any.
+// Read implements io.Reader. Only one goroutine may call it; any may call stop.
 func (u *uploadReader) Read(p []byte) (int, error) {
 	if u.err != nil {
 		return 0, u.err
@@ -66,7 +66,7 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// finished reports that the whole body was read.
+// finished reports whether the whole body was read.
 func (u *uploadReader) finished() bool { return errors.Is(u.err, io.EOF) }
 
 // failure is the error that ended the reading.
@@ -89,7 +89,7 @@ func (u *uploadReader) isStopped() bool {
 	return u.stopped
 }
 
-// extend gives the next Read its time; false when the upload was stopped.
+// extend sets the deadline of the next Read. It returns false when the upload was stopped.
 func (u *uploadReader) extend() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -104,8 +104,8 @@ func (u *uploadReader) extend() bool {
 	return true
 }
 
-// end lifts the deadline: net/http keeps reading the connection to see the client go away, and would take a
-// deadline that passes for just that.
+// end removes the deadline. net/http keeps reading the connection to detect that the client disconnects, and would
+// mistake an expired deadline for that.
 func (u *uploadReader) end() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

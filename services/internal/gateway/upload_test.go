@@ -47,7 +47,7 @@ func collect(stream uploadStream) (first *scansv1.UploadReportRequest, data []by
 }
 
 func TestUpload(t *testing.T) {
-	report := bytes.Repeat([]byte("0123456789abcdef"), 50_000) // 800 kB: three chunks and a rest
+	report := bytes.Repeat([]byte("0123456789abcdef"), 50_000) // 800 kB: three chunks and a remainder
 	var first *scansv1.UploadReportRequest
 	var data []byte
 	s := &recorder{upload: func(stream uploadStream) (err error) {
@@ -139,7 +139,7 @@ func TestUploadRefusals(t *testing.T) {
 	}
 }
 
-// TestUploadNamesParameters: a rule of the target is told in the words of the query.
+// TestUploadNamesParameters: errors name the query parameters of target fields.
 func TestUploadNamesParameters(t *testing.T) {
 	s := &recorder{upload: func(stream uploadStream) error {
 		first, err := stream.Recv()
@@ -159,7 +159,7 @@ func TestUploadNamesParameters(t *testing.T) {
 	}
 }
 
-// TestUploadEarlyError: the server refuses while the client is still sending, and then silent.
+// TestUploadEarlyError: the server refuses while the client is still sending, and then while it is silent.
 func TestUploadEarlyError(t *testing.T) {
 	s := &recorder{upload: func(stream uploadStream) error {
 		if _, err := stream.Recv(); err != nil {
@@ -198,7 +198,7 @@ func announce(t *testing.T, url string, size int, text string) net.Conn {
 	return conn
 }
 
-// TestUploadAborted: a body that breaks off must cancel the call, not end it as if it were whole.
+// TestUploadAborted: a truncated body must cancel the call, not end it as if it were complete.
 func TestUploadAborted(t *testing.T) {
 	ended := make(chan error, 1)
 	s := &recorder{upload: func(stream uploadStream) error {
@@ -225,7 +225,7 @@ func TestUploadAborted(t *testing.T) {
 	}
 }
 
-// TestUploadSilence: nothing comes for longer than allowed.
+// TestUploadSilence: the client sends nothing for longer than allowed.
 func TestUploadSilence(t *testing.T) {
 	ended := make(chan error, 1)
 	s := &recorder{upload: func(stream uploadStream) error {
@@ -247,7 +247,7 @@ func TestUploadSilence(t *testing.T) {
 	}
 }
 
-// TestUploadTrickle: bytes come, but too few; what comes fast enough may take as long as it likes.
+// TestUploadTrickle: an upload that is too slow is ended; a fast one may take as long as it likes.
 func TestUploadTrickle(t *testing.T) {
 	ended := make(chan error, 1)
 	s := &recorder{upload: func(stream uploadStream) error {
@@ -261,7 +261,7 @@ func TestUploadTrickle(t *testing.T) {
 	server := start(t, s, func(config *gateway.Config) {
 		config.UploadPace = pace.Rule{Rate: 1000, Window: time.Second}
 	})
-	const parts = 150 // which take longer than the window; one large part in it is fast enough, on a busy machine, too
+	const parts = 150 // takes longer than the window; one large part in it is fast enough even on a busy machine
 	for _, test := range []struct{ size, status int }{{1, 408}, {1000, 200}} {
 		conn := announce(t, server.URL, parts*test.size, "")
 		go func() {
@@ -287,7 +287,7 @@ func TestUploadTrickle(t *testing.T) {
 	}
 }
 
-// TestUploadDeadline: the limit of the whole upload passes while the client is silent.
+// TestUploadDeadline: the upload timeout passes while the client is silent.
 func TestUploadDeadline(t *testing.T) {
 	s := &recorder{upload: func(stream uploadStream) error {
 		_, _, err := collect(stream)
@@ -317,7 +317,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestUploadMemory sends 256 MiB and looks at the live heap on the way.
+// TestUploadMemory sends 256 MiB and checks the live heap meanwhile.
 func TestUploadMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("moves 256 MiB")

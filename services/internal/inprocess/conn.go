@@ -9,30 +9,30 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Config is what the connection shares with the gRPC port.
+// Config contains what the connection shares with the gRPC port.
 type Config struct {
 	// Unary and Stream are the interceptors of the gRPC server, outermost first.
 	Unary  []grpc.UnaryServerInterceptor
 	Stream []grpc.StreamServerInterceptor
-	// Logger gets panics that passed the interceptors. Nil is slog.Default.
+	// Logger gets panics that passed the interceptors. nil is slog.Default.
 	Logger *slog.Logger
 }
 
 // Conn is a connection on which calls are function calls through the interceptors. Register the services on it as on
-// the grpc.Server; it is both a grpc.ServiceRegistrar and a grpc.ClientConnInterface.
+// the grpc.Server. It is both a grpc.ServiceRegistrar and a grpc.ClientConnInterface.
 //
-// What differs from a socket: messages are not encoded, so the receiver shares lists and inner messages with the
-// sender, who must not touch a message after sending it. The gateway does not, and handlers return what they made.
-// Deadlines, cancellation, metadata, header metadata and error details pass as usual; the context's other values do
-// not. A unary call runs on the goroutine of its caller and returns when the handler does, so a handler must mind its
-// context.
+// Unlike a socket, it does not encode messages: the receiver shares lists and inner messages with the sender, who must
+// not change a message after sending it. The gateway does not change its messages, and handlers return what they made.
+// Deadlines, cancellation, metadata, header metadata and error details pass as usual; other values of the context do
+// not. A unary call runs on the goroutine of its caller and returns when the handler does, so a handler must observe
+// its context.
 type Conn struct {
 	streams inprocgrpc.Channel
 	unary   grpc.UnaryServerInterceptor
 	methods map[string]method // by full name
 }
 
-// method is a unary RPC with the service that has it.
+// method is a unary RPC with its service.
 type method struct {
 	service any
 	handler grpc.MethodHandler
@@ -58,7 +58,7 @@ func New(config Config) *Conn {
 	return c
 }
 
-// RegisterService registers a service and what implements it.
+// RegisterService registers a service and its implementation.
 func (c *Conn) RegisterService(desc *grpc.ServiceDesc, service any) {
 	c.streams.RegisterService(desc, service)
 	for _, m := range desc.Methods {
@@ -66,16 +66,16 @@ func (c *Conn) RegisterService(desc *grpc.ServiceDesc, service any) {
 	}
 }
 
-// NewStream begins a streaming call.
+// NewStream starts a streaming call.
 func (c *Conn) NewStream(ctx context.Context, desc *grpc.StreamDesc, name string, options ...grpc.CallOption) (grpc.ClientStream, error) {
 	return c.streams.NewStream(ctx, desc, name, options...)
 }
 
-// Invoke makes a unary call. Of the options it takes grpc.Header and grpc.Trailer.
+// Invoke makes a unary call. It supports the options grpc.Header and grpc.Trailer.
 func (c *Conn) Invoke(ctx context.Context, name string, request, response any, options ...grpc.CallOption) error {
 	m, known := c.methods[name]
 	if !known {
-		return c.streams.Invoke(ctx, name, request, response, options...) // which knows how to refuse it
+		return c.streams.Invoke(ctx, name, request, response, options...) // it refuses unknown methods
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -97,25 +97,25 @@ func (c *Conn) Invoke(ctx context.Context, name string, request, response any, o
 	return share(response, result)
 }
 
-// serverContext is what the handler gets: of the caller's context its end and a copy of its metadata.
+// serverContext is the context of the handler: the cancellation of the caller's context and a copy of its metadata.
 func serverContext(ctx context.Context, t *transport) context.Context {
 	md, _ := metadata.FromOutgoingContext(ctx)
 	return grpc.NewContextWithServerTransportStream(metadata.NewIncomingContext(withoutValues{ctx}, md), t)
 }
 
-// Caller returns the context with which a call came over this connection; nil for calls that came from elsewhere.
+// Caller returns the caller's context of a call over this connection. It is nil for other calls.
 func Caller(ctx context.Context) context.Context {
 	if t, ok := grpc.ServerTransportStreamFromContext(ctx).(*transport); ok {
 		return t.caller
 	}
-	return inprocgrpc.ClientContext(ctx) // a stream's
+	return inprocgrpc.ClientContext(ctx) // of a stream
 }
 
-// withoutValues is a context that ends with another, but has none of its values.
+// withoutValues is a context that ends with another one but has none of its values.
 type withoutValues struct{ context.Context }
 
-// Value answers package context alone, which asks for the cancellation above by a key of type *int. Without the answer,
-// each timeout set further in would need a goroutine that waits for the end of this context.
+// Value answers only package context, which looks up the cancellation above by a key of type *int. Otherwise each
+// derived timeout would need a goroutine that waits for the end of this context.
 func (c withoutValues) Value(key any) any {
 	if _, internal := key.(*int); internal {
 		return c.Context.Value(key)

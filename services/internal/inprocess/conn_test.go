@@ -86,7 +86,7 @@ func TestCall(t *testing.T) {
 
 type derivedKey struct{}
 
-// The end of the caller's context ends that of the handler, and what the handler derives from it.
+// Cancelling the caller's context cancels the handler's context and everything derived from it.
 func TestCancellation(t *testing.T) {
 	p := &pinger{}
 	client := platformv1.NewMiscellaneousServiceClient(connect(p))
@@ -102,7 +102,7 @@ func TestCancellation(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	p.ping = func(context.Context) error {
-		t.Error("a call of a caller who is gone")
+		t.Error("a call with a cancelled context")
 		return nil
 	}
 	if _, err := client.Ping(outer, &platformv1.PingRequest{}); !errors.Is(err, context.Canceled) {

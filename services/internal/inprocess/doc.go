@@ -1,3 +1,3 @@
-// Package inprocess is the connection between the HTTP port and the services: the gateway makes the same calls as a
-// gRPC client, through the same interceptors as the gRPC port, but without a socket, an encoding or another goroutine.
+// Package inprocess connects the HTTP port with the services. The gateway calls them as a gRPC client, through the same
+// interceptors as the gRPC port, but without a socket, an encoding or another goroutine.
 package inprocess

@@ -11,8 +11,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// guardUnary turns a panic that no interceptor caught into an error. Streams run on a goroutine of the connection,
-// where it would end the process.
+// guardUnary turns a panic that no interceptor caught into an error. In a stream, which runs on a goroutine of the
+// connection, it would end the process.
 func guardUnary(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (_ any, err error) {
 		defer recoverInto(ctx, log, info.FullMethod, &err)
@@ -35,8 +35,8 @@ func recoverInto(ctx context.Context, log *slog.Logger, method string, err *erro
 	}
 }
 
-// ChainUnary makes one interceptor of many, the first of them outermost, as grpc.ChainUnaryInterceptor does; but none
-// of them may call its handler twice: a call keeps one place in the chain, not a function for each link.
+// ChainUnary combines interceptors, the first outermost, as grpc.ChainUnaryInterceptor does. No interceptor may call
+// its handler twice, because a call keeps its position in the chain instead of a function for each link.
 func ChainUnary(interceptors []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		c := &chained{rest: interceptors, info: info, handler: handler}

@@ -7,16 +7,16 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// cloner moves the messages of streams to the other side.
+// cloner passes messages of streams to the other side.
 type cloner struct{}
 
-// Copy makes out hold what in holds.
+// Copy makes out share the contents of in.
 func (cloner) Copy(out, in any) error { return share(out, in) }
 
-// Clone passes the message itself on.
+// Clone returns the message itself.
 func (cloner) Clone(in any) (any, error) { return in, nil }
 
-// share makes out hold what in holds; lists, maps and inner messages are those of in.
+// share makes out share the contents of in, including lists, maps and inner messages.
 func share(out, in any) error {
 	target, ok := out.(proto.Message)
 	if !ok {

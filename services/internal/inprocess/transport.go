@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// transport takes the metadata that a handler sends beside its answer.
+// transport collects the metadata that a handler sends with its response.
 type transport struct {
 	name   string
 	caller context.Context
@@ -57,7 +57,7 @@ func (t *transport) SetTrailer(md metadata.MD) error {
 	return nil
 }
 
-// finish ends the call: a goroutine that the handler left behind can change nothing any more.
+// finish ends the call. A goroutine that the handler left behind can no longer change the metadata.
 func (t *transport) finish() (header, trailer metadata.MD) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,55 +16,56 @@ import (
 )
 
 const (
-	// Small is how many bytes of a request with a valid credential are never refused, so that large requests keep
-	// small ones from nothing. They count all the same.
+	// Small is the size in bytes of requests that are never refused with a valid credential, so that large requests do
+	// not block small ones. They count all the same.
 	Small = 64 << 10
-	// callerPart, strangersPart and addressPart are the parts of the budget for one credential, for all callers
-	// without one, and for one address of those.
-	callerPart, strangersPart, addressPart = 2, 4, 16
-	// retryAfter is what a refused caller is told.
+	// callerPart, unauthenticatedPart and addressPart are divisors of the budget: the limit of one credential, of all
+	// unauthenticated callers together, and of one unauthenticated address.
+	callerPart, unauthenticatedPart, addressPart = 2, 4, 16
+	// retryAfter is the retry delay for refused callers.
 	retryAfter = time.Second
 )
 
-// Caller is whose requests count together: a credential, or the address of callers without one.
+// Caller identifies the requests that count together: by credential, or by the address of unauthenticated callers.
 type Caller struct {
 	Kind    access.Kind
 	ID      int64
 	Address string
 }
 
-// stranger reports a caller without a valid credential.
-func (c Caller) stranger() bool { return c.Kind == "" }
+// unauthenticated reports a caller without a valid credential.
+func (c Caller) unauthenticated() bool { return c.Kind == "" }
 
 // Budget is the memory of a node for requests, in bytes. It is safe for concurrent use.
 type Budget struct {
 	total    int64
 	decoding *semaphore.Weighted
 
-	mu        sync.Mutex
-	used      int64
-	strangers int64            // part of used
-	byCaller  map[Caller]int64 // parts of used
+	mu              sync.Mutex
+	used            int64
+	unauthenticated int64            // part of used
+	byCaller        map[Caller]int64 // parts of used
 }
 
-// New returns a budget of so many bytes. At most decoders large requests are decoded at once.
+// New returns a budget of total bytes. At most decoders large requests are decoded at once.
 func New(total int64, decoders int) *Budget {
 	return &Budget{total: total, decoding: semaphore.NewWeighted(int64(max(decoders, 1))), byCaller: map[Caller]int64{}}
 }
 
-// Limits are those of each message of a request.
+// Limits apply to each message of a request.
 type Limits struct {
-	// Most is the largest message, as received and decompressed, in bytes.
-	Most int64
-	// Compressed tells whether messages over gRPC may be compressed.
+	// MaxSize is the largest message in bytes, both as received and decompressed.
+	MaxSize int64
+	// Compressed permits compressed messages over gRPC.
 	Compressed bool
-	// Timeout bounds the time in which a message over gRPC arrives, once it has begun; 0 means no bound. First says that
-	// it begins with the wait for the message.
+	// Timeout limits the time from the start of a message over gRPC to its end. 0 means no limit. With First it
+	// includes the wait for the message.
 	Timeout time.Duration
 	First   bool
 }
 
-// Share is what one request has of the budget, until its call ends. It is for one goroutine at a time.
+// Share is the part of the budget that one request has reserved, until its call ends. Only one goroutine may use it at
+// a time.
 type Share struct {
 	budget   *Budget
 	caller   Caller
@@ -73,12 +74,12 @@ type Share struct {
 	received int64 // part of used
 }
 
-// Share begins a request of a caller.
+// Share starts the share of a caller's request. It is empty.
 func (b *Budget) Share(caller Caller, limits Limits) *Share {
 	return &Share{budget: b, caller: caller, limits: limits}
 }
 
-// Receive takes room for a request of which size bytes are here.
+// Receive reserves memory for the first size bytes of a request, which have arrived.
 func (s *Share) Receive(size int64) error {
 	if size <= s.received {
 		return nil
@@ -90,8 +91,8 @@ func (s *Share) Receive(size int64) error {
 	return nil
 }
 
-// Spend takes room for so many bytes more. Errors: RESOURCE_EXHAUSTED, with REASON_RATE_LIMITED when it may go better
-// later and REASON_BODY_TOO_LARGE when one request wants more than its caller can have.
+// Spend reserves size more bytes. Errors: RESOURCE_EXHAUSTED, with REASON_RATE_LIMITED when a retry may succeed and
+// REASON_BODY_TOO_LARGE when one request needs more than its caller's limit.
 func (s *Share) Spend(size int64) error {
 	if most := s.budget.most(s.caller); s.used+size > most {
 		return apierr.TooLarge("the request must take at most %d bytes of memory, received and decoded: send it in parts", most)
@@ -103,8 +104,8 @@ func (s *Share) Spend(size int64) error {
 	return nil
 }
 
-// Decode decodes the request with fn. Large ones keep a processor busy, so that they take turns, and wait for it until
-// ctx ends at the latest; but only when they are here as a whole: a slow sender would keep it from others.
+// Decode decodes the request with fn. Large requests keep a processor busy, so only a few decode at once; the others
+// wait, at most until ctx ends. A request decodes only after all of it has arrived, so that slow senders block nobody.
 func (s *Share) Decode(ctx context.Context, fn func() error) error {
 	if s.received <= Small {
 		return fn()
@@ -120,7 +121,7 @@ func (s *Share) inTurn(ctx context.Context, fn func() error) error {
 	return fn()
 }
 
-// Release gives all back. The share is empty then, and may be used again.
+// Release returns everything to the budget. The share is then empty and can be reused.
 func (s *Share) Release() {
 	if s.used > 0 {
 		s.budget.give(s.caller, s.used)
@@ -128,32 +129,32 @@ func (s *Share) Release() {
 	s.used, s.received = 0, 0
 }
 
-// most is what one caller may have, and so one request.
+// most is the limit of one caller, and so of one request.
 func (b *Budget) most(caller Caller) int64 {
-	if caller.stranger() {
+	if caller.unauthenticated() {
 		return b.total / addressPart
 	}
 	return b.total / callerPart
 }
 
-// take reports whether there is room for so many more bytes of a caller, who has them then. Small requests of known
-// callers find room where others do not, up to what their caller may have.
+// take reserves size more bytes for a caller, or returns false when there is no room. Small requests of authenticated
+// callers may exceed the total, up to their caller's limit.
 func (b *Budget) take(caller Caller, size int64, small bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	used, own, strangers := b.used+size, b.byCaller[caller]+size, b.strangers
+	used, own, unauthenticated := b.used+size, b.byCaller[caller]+size, b.unauthenticated
 	if own > b.most(caller) {
 		return false
 	}
-	if caller.stranger() {
-		if strangers += size; strangers > b.total/strangersPart {
+	if caller.unauthenticated() {
+		if unauthenticated += size; unauthenticated > b.total/unauthenticatedPart {
 			return false
 		}
 	}
-	if used > b.total && (!small || caller.stranger()) {
+	if used > b.total && (!small || caller.unauthenticated()) {
 		return false
 	}
-	b.used, b.byCaller[caller], b.strangers = used, own, strangers
+	b.used, b.byCaller[caller], b.unauthenticated = used, own, unauthenticated
 	return true
 }
 
@@ -161,15 +162,15 @@ func (b *Budget) give(caller Caller, size int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used -= size
-	if caller.stranger() {
-		b.strangers -= size
+	if caller.unauthenticated() {
+		b.unauthenticated -= size
 	}
 	if b.byCaller[caller] -= size; b.byCaller[caller] == 0 {
 		delete(b.byCaller, caller)
 	}
 }
 
-// Used returns the bytes that are taken, for metrics.
+// Used returns the reserved bytes, for metrics.
 func (b *Budget) Used() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -178,6 +179,6 @@ func (b *Budget) Used() int64 {
 
 func errFull() error {
 	return apierr.New(codes.ResourceExhausted, errorsv1.Reason_REASON_RATE_LIMITED,
-		"this node is receiving as many large requests as it can, or as one caller may send at once: try again in 1 s",
+		"the memory of this node for large requests, or the part of one caller, is used up: try again in 1 s",
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAfter)})
 }

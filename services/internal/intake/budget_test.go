@@ -21,7 +21,7 @@ func TestBudget(t *testing.T) {
 	share := func(caller int64) *intake.Share {
 		return budget.Share(intake.Caller{Kind: access.KindToken, ID: caller}, intake.Limits{})
 	}
-	stranger := func(address string) *intake.Share {
+	unauthenticated := func(address string) *intake.Share {
 		return budget.Share(intake.Caller{Address: address}, intake.Limits{})
 	}
 	full := func(what string, s *intake.Share, size int64) {
@@ -33,7 +33,7 @@ func TestBudget(t *testing.T) {
 	var shares []*intake.Share
 	for i := range int64(8) {
 		s := share(i / 4)
-		for _, here := range []int64{body / 2, body, body / 2} { // less than is here already costs nothing
+		for _, here := range []int64{body / 2, body, body / 2} { // a lower number than already reserved costs nothing
 			if err := s.Receive(here); err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +46,7 @@ func TestBudget(t *testing.T) {
 	if err := share(9).Receive(intake.Small); err != nil {
 		t.Errorf("large requests keep out a small one: %v", err)
 	}
-	full("of strangers, where there is no room", stranger("192.0.2.1"), 1)
+	full("of unauthenticated callers, where there is no room", unauthenticated("192.0.2.1"), 1)
 	if err := share(9).Receive(total); apierr.ReasonOf(err) != errorsv1.Reason_REASON_BODY_TOO_LARGE {
 		t.Errorf("a request that can never have room: %v", err)
 	}
@@ -55,7 +55,7 @@ func TestBudget(t *testing.T) {
 		if err := shares[1].Decode(ended, func() error { return nil }); err == nil {
 			t.Error("more is decoded at once than there should be")
 		}
-		return share(9).Decode(ended, func() error { return nil }) // a small one does not wait
+		return share(9).Decode(ended, func() error { return nil }) // a small request does not wait
 	})
 	if err != nil {
 		t.Error(err)
@@ -65,18 +65,18 @@ func TestBudget(t *testing.T) {
 	}
 	for _, s := range shares {
 		s.Release()
-		s.Release() // twice is as good as once
+		s.Release() // releasing twice is safe
 	}
-	one := stranger("192.0.2.1")
+	one := unauthenticated("192.0.2.1")
 	if err := one.Receive(total / 16); err != nil {
 		t.Error(err)
 	}
-	full("of one address", stranger("192.0.2.1"), 1)
-	if err := stranger("192.0.2.2").Receive(1); err != nil {
+	full("of one address", unauthenticated("192.0.2.1"), 1)
+	if err := unauthenticated("192.0.2.2").Receive(1); err != nil {
 		t.Errorf("another address: %v", err)
 	}
 	one.Release()
-	if used := budget.Used(); used != intake.Small+1 { // of the small one, and of the other address
+	if used := budget.Used(); used != intake.Small+1 { // the small request, and the other address
 		t.Errorf("%d bytes were not given back", used)
 	}
 }

@@ -1,3 +1,3 @@
-// Package intake bounds the memory for what a node is receiving: the bytes of bodies and messages while they arrive,
-// and what they become when they are decoded, on both ports and all connections together.
+// Package intake limits the memory for requests in progress: the bytes of bodies and messages while they arrive, and
+// their decoded form. The limit covers both ports and all connections together.
 package intake

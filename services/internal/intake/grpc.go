@@ -21,18 +21,19 @@ import (
 	"github.com/palisade/palisade/services/internal/bounds"
 )
 
-// headerSize is the length of what precedes each message of gRPC: one byte of flags, four of length.
+// headerSize is the length of the header of a gRPC message: one byte of flags, four bytes of length.
 const headerSize = 5
 
 // chunk is how much of a message is received at once, in bytes.
 const chunk = 64 << 10
 
-// alwaysShort is how long compressed data is that cannot become long: gzip makes a thousand bytes of one at most.
+// alwaysShort is the length in bytes of compressed data that cannot become large: gzip expands at most about a
+// thousandfold.
 const alwaysShort = 1 << 10
 
-// source is what the messages of a call over gRPC are read from. It is the stream of grpc-go's own transport: the
-// server's RecvMsg has one limit for all callers, knows no budget, and decompresses before anybody can look. A test
-// fails when a version of grpc-go no longer has these methods.
+// source is the stream that the messages of a gRPC call are read from. It is grpc-go's own transport stream: the
+// server's RecvMsg has one limit for all callers, has no budget, and decompresses before any check. A test fails when a
+// version of grpc-go no longer has these methods.
 type source interface {
 	ReadMessageHeader(header []byte) error
 	Read(n int) (mem.BufferSlice, error)
@@ -40,10 +41,9 @@ type source interface {
 	WriteStatus(st *status.Status) error
 }
 
-// ReceiveGRPC receives the next message of the call of ctx into a message, with room of the share. Errors: io.EOF at
-// the end of the messages; UNIMPLEMENTED for a compression that is not accepted; RESOURCE_EXHAUSTED without
-// REASON_RATE_LIMITED for a message that is too large, and with it where there is no room; INVALID_ARGUMENT as package
-// bounds.
+// ReceiveGRPC receives the next message of the call of ctx, within the share. Errors: io.EOF at the end of the
+// messages; UNIMPLEMENTED for an unsupported compression; RESOURCE_EXHAUSTED without REASON_RATE_LIMITED for a message
+// that is too large, and with it when there is no room; INVALID_ARGUMENT as in package bounds.
 func (s *Share) ReceiveGRPC(ctx context.Context, into proto.Message) error {
 	from, ok := grpc.ServerTransportStreamFromContext(ctx).(source)
 	if !ok {
@@ -68,8 +68,8 @@ func (s *Share) ReceiveGRPC(ctx context.Context, into proto.Message) error {
 		return errNotGRPC()
 	}
 	size := int64(binary.BigEndian.Uint32(header[1:]))
-	if size > s.limits.Most {
-		return tooLarge(s.limits.Most)
+	if size > s.limits.MaxSize {
+		return tooLarge(s.limits.MaxSize)
 	}
 	data, err := s.receive(from, size)
 	if err != nil {
@@ -91,8 +91,8 @@ func (s *Share) ReceiveGRPC(ctx context.Context, into proto.Message) error {
 	return s.inTurn(ctx, decompress)
 }
 
-// deadline ends the call when the message has not arrived in time, which ends the read that waits for it. The function
-// that it returns calls that off.
+// deadline ends the call when the message has not arrived in time, which also ends the waiting read. The returned
+// function cancels the deadline.
 func (s *Share) deadline(from source) (stop func() bool) {
 	if s.limits.Timeout <= 0 {
 		return func() bool { return true }
@@ -103,7 +103,7 @@ func (s *Share) deadline(from source) (stop func() bool) {
 	}).Stop
 }
 
-// receive reads so many bytes, with room for those that are here.
+// receive reads size bytes and reserves memory as they arrive.
 func (s *Share) receive(from source, size int64) ([]byte, error) {
 	data := make([]byte, 0, min(size, chunk))
 	for int64(len(data)) < size {
@@ -135,7 +135,7 @@ func read(from source, data []byte, n int) ([]byte, error) {
 	return data, nil
 }
 
-// decompress takes room for what comes out of the data, as it does.
+// decompress reserves memory for the output as it is produced.
 func (s *Share) decompress(data []byte) ([]byte, error) {
 	reader, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -148,8 +148,8 @@ func (s *Share) decompress(data []byte) ([]byte, error) {
 		}
 		n, err := io.CopyN(&out, reader, chunk)
 		switch {
-		case int64(out.Len()) > s.limits.Most:
-			return nil, tooLarge(s.limits.Most)
+		case int64(out.Len()) > s.limits.MaxSize:
+			return nil, tooLarge(s.limits.MaxSize)
 		case errors.Is(err, io.EOF):
 			return out.Bytes(), nil
 		case err != nil || n == 0:
@@ -158,12 +158,12 @@ func (s *Share) decompress(data []byte) ([]byte, error) {
 	}
 }
 
-// decode decodes data, where what it becomes has room.
+// decode decodes data after reserving memory for the result.
 func (s *Share) decode(data []byte, into proto.Message) error {
 	options := proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: bounds.MaxDepth + 1}
 	cost, err := bounds.Wire(data, into.ProtoReflect().Descriptor())
 	if err != nil {
-		// What the caller may do is told before what is wrong with the request, and needs the deployment that it names.
+		// Authorization errors come before errors of the request, and need the deployment that the request names.
 		if options.Unmarshal(bounds.Scalars(data, into.ProtoReflect().Descriptor()), into) != nil {
 			proto.Reset(into)
 		}

@@ -15,7 +15,8 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// TestAuditOfJobs: a job that changes something has an entry in the deployment of the change, others have none.
+// TestAuditOfJobs: a job that changes something writes an audit entry in the deployment of the change; other jobs
+// write none.
 func TestAuditOfJobs(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {

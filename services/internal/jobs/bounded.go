@@ -13,88 +13,87 @@ import (
 )
 
 const (
-	// lateTime is how long a run may go on after its time is up. It covers the last writing of what was done.
-	lateTime = 30 * time.Second
-	// stoppingTime is the same after Stop cancelled the run. It is shorter than cutOffTime, so that Stop sees the end of
-	// all runs, and that they failed is written down.
-	stoppingTime = 4 * time.Second
-	// maxStacks is in bytes: that much is searched for the stack of a run.
+	// timeoutGrace is how long a run may continue after its timeout, to save its progress.
+	timeoutGrace = 30 * time.Second
+	// stopGrace is how long a run may continue after Stop has cancelled it. It is shorter than cancelGrace, so that
+	// Stop sees every run end and the failures are recorded.
+	stopGrace = 4 * time.Second
+	// maxStacks limits how many bytes of stacks are searched for the stack of a run.
 	maxStacks = 8 << 20
 )
 
-// AddWorker registers a worker. A run that goes on after its context has ended, because its time was up or Stop
-// cancelled it, is left behind: it counts as failed, its place in the queue is free again, and the log says where it
-// hangs.
+// AddWorker registers a worker. A run that ignores the end of its context (timeout or Stop) is abandoned: it counts
+// as failed, its worker slot is free again, and the log has its stack.
 func AddWorker[T river.JobArgs](workers *river.Workers, worker river.Worker[T]) {
-	river.AddWorker(workers, &bounded[T]{Worker: worker, late: lateTime, stopping: stoppingTime})
+	river.AddWorker(workers, &bounded[T]{Worker: worker, timeoutGrace: timeoutGrace, stopGrace: stopGrace})
 }
 
-// bounded is a worker whose runs cannot keep their place.
+// bounded is a worker that abandons runs which ignore their context.
 type bounded[T river.JobArgs] struct {
 	river.Worker[T]
-	late, stopping time.Duration
+	timeoutGrace, stopGrace time.Duration
 }
 
-// run is how a run ended.
-type run struct {
+// result is how a run ended.
+type result struct {
 	err      error
 	panicked any
-	stack    []byte // of the panic
+	stack    []byte // the stack of the panic
 }
 
-// Work returns when the run has ended, or is too late.
+// Work runs the job. It returns when the run ends or is abandoned.
 func (b *bounded[T]) Work(ctx context.Context, job *river.Job[T]) error {
-	began, ended := make(chan []byte, 1), make(chan run, 1)
+	began, ended := make(chan []byte, 1), make(chan result, 1)
 	go func() {
 		began <- goroutine()
-		end := run{err: errors.New("the job ended its goroutine")} // runtime.Goexit
+		end := result{err: errors.New("the job called runtime.Goexit")}
 		defer func() { ended <- end }()
 		defer func() {
 			if p := recover(); p != nil {
-				end = run{panicked: p, stack: debug.Stack()}
+				end = result{panicked: p, stack: debug.Stack()}
 			}
 		}()
 		end.err = b.Worker.Work(ctx, job)
 	}()
-	var end run
+	var end result
 	select {
 	case end = <-ended:
 	case <-ctx.Done():
-		more := b.stopping
+		more := b.stopGrace
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			more = b.late
+			more = b.timeoutGrace
 		}
 		timer := time.NewTimer(more)
 		defer timer.Stop()
 		select {
 		case end = <-ended:
 		case <-timer.C:
-			return leaveBehind(ctx, job.Kind, job.ID, more, <-began)
+			return abandon(ctx, job.Kind, job.ID, more, <-began)
 		}
 	}
 	if end.panicked != nil {
-		panic(fmt.Sprintf("%v\n\n%s", end.panicked, end.stack)) // the queue handles it
+		panic(fmt.Sprintf("%v\n\n%s", end.panicked, end.stack)) // River recovers it
 	}
 	return end.err
 }
 
-// leaveBehind tells the operator of a run that does not end, and the queue that it failed.
-func leaveBehind(ctx context.Context, kind string, id int64, after time.Duration, goroutine []byte) error {
+// abandon logs the stack of a run that does not end, and returns its error.
+func abandon(ctx context.Context, kind string, id int64, after time.Duration, goroutine []byte) error {
 	if j := FromContext(ctx); j != nil {
-		j.log.ErrorContext(ctx, "a background job does not end and is left behind; this is a defect of the server", "kind", kind, "id", id,
+		j.log.ErrorContext(ctx, "a background job does not stop and is abandoned; this is a bug in the server", "kind", kind, "id", id,
 			"cause", context.Cause(ctx), "stack", string(stackOf(goroutine)))
 	}
-	return fmt.Errorf("the job did not end %s after it had to (%w) and was left behind", after, context.Cause(ctx))
+	return fmt.Errorf("the job did not stop within %s of its end (%w) and was abandoned", after, context.Cause(ctx))
 }
 
-// goroutine is the beginning of the stack of the one that calls it: "goroutine 7 [".
+// goroutine returns the start of the calling goroutine's stack: "goroutine 7 [".
 func goroutine() []byte {
 	text := make([]byte, 64)
 	text = text[:runtime.Stack(text, false)]
 	return text[:bytes.IndexByte(text, '[')+1]
 }
 
-// stackOf finds the stack of a goroutine; it is empty when the goroutine has ended or there are too many of them.
+// stackOf returns the stack of a goroutine. It is empty if the goroutine has ended or the stacks exceed maxStacks.
 func stackOf(goroutine []byte) []byte {
 	all := make([]byte, maxStacks)
 	all = all[:runtime.Stack(all, true)]

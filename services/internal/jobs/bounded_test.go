@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// stubborn are jobs that mind no context.
+// stubborn is a job that ignores its context.
 type stubborn struct {
 	Text string `json:"text"`
 }
@@ -40,23 +40,24 @@ func (w *stubbornWorker) Work(_ context.Context, job *river.Job[stubborn]) error
 	return nil
 }
 
-// hangHere is a name to look for in stacks.
+// hangHere is a function name to look for in stacks.
 func hangHere(release <-chan struct{}) { <-release }
 
-// newStubborn returns a worker and what it does in a queue with one place.
+// newStubborn returns a worker, and its Work with a queue of one worker.
 func newStubborn(t *testing.T, timeout, late time.Duration) (*stubbornWorker, Work) {
 	w := &stubbornWorker{begun: make(chan string, 10), release: make(chan struct{}), timeout: timeout}
 	t.Cleanup(func() { close(w.release) })
 	return w, Work{
 		Register: func(workers *river.Workers) {
-			river.AddWorker(workers, &bounded[stubborn]{Worker: w, late: late, stopping: stoppingTime})
+			river.AddWorker(workers, &bounded[stubborn]{Worker: w, timeoutGrace: late, stopGrace: stopGrace})
 		},
 		Queues: []Queue{{Name: "narrow", Workers: 1}},
 	}
 }
 
-// A job that never returns gives its place to the next one when its time is up, and counts as failed.
-func TestJobThatIgnoresItsTime(t *testing.T) {
+// TestJobThatIgnoresItsTimeout: a job that never returns is abandoned at its timeout. It counts as failed, and the
+// next job runs.
+func TestJobThatIgnoresItsTimeout(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
 		st := storetest.Open(t, o)
@@ -69,16 +70,17 @@ func TestJobThatIgnoresItsTime(t *testing.T) {
 			t.Fatalf("%s runs", got)
 		}
 		enqueue(t, st, j, stubborn{"ends"})
-		if event := receive(t, failed); len(event.Job.Errors) == 0 || !strings.Contains(event.Job.Errors[0].Error, "was left behind") {
+		if event := receive(t, failed); len(event.Job.Errors) == 0 || !strings.Contains(event.Job.Errors[0].Error, "was abandoned") {
 			t.Errorf("the job failed with %v", event.Job.Errors)
 		}
-		for got := ""; got != "ends"; got = receive(t, w.begun) { // the other may be tried again before
+		for got := ""; got != "ends"; got = receive(t, w.begun) { // the first job may be retried before
 		}
 		requireStack(t, out)
 	})
 }
 
-// Stop returns when a job minds nothing, and the job is tried again after the next start.
+// TestStopBesideAJobThatNeverReturns: Stop returns although a job ignores its context. The job is retried after the
+// next start.
 func TestStopBesideAJobThatNeverReturns(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
@@ -91,13 +93,13 @@ func TestStopBesideAJobThatNeverReturns(t *testing.T) {
 		}
 		enqueue(t, st, j, stubborn{"hangs"})
 		receive(t, w.begun)
-		impatient, cancel := context.WithCancel(t.Context())
+		expired, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := j.Stop(impatient); err != nil {
+		if err := j.Stop(expired); err != nil {
 			t.Errorf("stop: %v", err)
 		}
 		if n := count(t, st, "SELECT COUNT(*) FROM river_job WHERE state IN ('available', 'retryable') AND kind = 'stubborn' AND attempt = 1"); n != 1 {
-			t.Error("the job does not wait to be tried again")
+			t.Error("the job is not waiting for a retry")
 		}
 		requireStack(t, out)
 	})
@@ -108,14 +110,14 @@ func requireStack(t *testing.T, out *logs) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	for line := range strings.Lines(out.text.String()) {
-		if strings.Contains(line, "is left behind") && strings.Contains(line, "kind=stubborn") && strings.Contains(line, "hangHere") {
+		if strings.Contains(line, "is abandoned") && strings.Contains(line, "kind=stubborn") && strings.Contains(line, "hangHere") {
 			return
 		}
 	}
 	t.Errorf("the log does not say where the job hangs:\n%s", out.text.String())
 }
 
-// A panic in a job fails the job and nothing else, and its stack is kept.
+// TestPanicsOfJobs: a panic fails only its own job, and the stack is kept.
 func TestPanicsOfJobs(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {

@@ -7,12 +7,12 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// CancelWaiting deletes all jobs of a run of a deployment that have not begun, in one statement and in the transaction
-// of the store.Write that ctx comes from. Those that are at work go on.
+// CancelWaiting deletes a run's jobs that have not begun, in one statement, in the transaction of the store.Write
+// that ctx comes from. Running jobs continue.
 func (j *Jobs) CancelWaiting(ctx context.Context, queue string, deploymentID, runID int64) error {
 	tx, ok := j.store.Tx(ctx)
 	if !ok {
-		return fmt.Errorf("cancel the jobs of run %d: not inside store.Write, or not with the context that it gave", runID)
+		return fmt.Errorf("cancel the jobs of run %d: not inside store.Write, or not with its context", runID)
 	}
 	if _, err := tx.ExecContext(ctx, j.store.Placeholders(cancelQuery(j.store.Postgres())), queue, deploymentID, runID); err != nil {
 		return fmt.Errorf("cancel the jobs of run %d: %w", runID, err)
@@ -20,13 +20,13 @@ func (j *Jobs) CancelWaiting(ctx context.Context, queue string, deploymentID, ru
 	return nil
 }
 
-// cancelQuery deletes along the index of turns.
+// cancelQuery deletes by the index of turns.
 func cancelQuery(postgres bool) string {
 	_, run := store.JobOwner(postgres)
 	return "DELETE " + waitingJobs(postgres) + " AND " + run + " = ?"
 }
 
-// waitingJobs are those of a deployment in a queue that have neither begun nor ended, by the index of turns.
+// waitingJobs selects a deployment's jobs in a queue that have neither begun nor ended. It uses the index of turns.
 func waitingJobs(postgres bool) string {
 	deployment, _ := store.JobOwner(postgres)
 	table := "river_job"

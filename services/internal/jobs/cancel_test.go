@@ -13,7 +13,7 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// fill adds jobs by SQL: of a kind in a queue and a state, with arguments into which %d is put, from 1 on.
+// fill inserts n jobs with SQL. %d in args is replaced by the job's number, from 1.
 func fill(t testing.TB, st *store.Store, n int, kind, queue, state, args string) {
 	t.Helper()
 	_, writer := st.DB()
@@ -38,7 +38,8 @@ func fill(t testing.TB, st *store.Store, n int, kind, queue, state, args string)
 	}
 }
 
-// What waits for a run is deleted, whatever it waits for; what runs, what has ended and what others wait for stays.
+// TestCancelWaiting: all waiting jobs of the run are deleted, in any waiting state. Running jobs, finished jobs and
+// the jobs of others stay.
 func TestCancelWaiting(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {

@@ -1,16 +1,16 @@
-// Package jobs runs background work on the database that everything else is in: River's queue, on SQLite and
+// Package jobs runs background work. It uses River's queue, in the same database as everything else, on SQLite and
 // PostgreSQL.
 //
-// A job is enqueued in the transaction that causes it (see Jobs.Enqueue), so that neither exists without the other, and
-// it is kept until it is done: after an error it is tried again, later each time, and a job whose process was killed is
-// taken up again by River after an hour. It may therefore run more than once: work is written so that a second run does
-// no harm. On PostgreSQL all nodes share the queue, and one of them, elected by River, adds the periodic jobs.
+// A job is enqueued in the transaction that causes it (see Jobs.Enqueue), so that both are committed or neither is.
+// It is kept until it succeeds: after an error it is retried with backoff, and River rescues a job of a killed
+// process after an hour. A job may therefore run more than once, and must be idempotent. On PostgreSQL all nodes
+// share the queue, and a leader that River elects adds the periodic jobs.
 //
-// A worker gets a context without a deployment, in which every row of every tenant is out of reach. It takes the
-// deployment from its arguments (tenant.NewContext), or works for the server itself (tenant.System).
+// A worker's context has no deployment, so it can read no tenant's rows. The worker takes the deployment from the
+// job's arguments (tenant.NewContext), or works for the server itself (tenant.System).
 //
-// Deployments take turns in a queue, and in each of them its runs do (see turns): the arguments of a job that is done
-// for a deployment carry its deployment_id, and the run_id if there is one.
+// A queue is scheduled fairly: deployments take turns, and within a deployment its runs do (see turns). The
+// arguments of a job for a deployment must have its deployment_id, and the run_id if there is one.
 //
-// Workers and periodic jobs belong to the domains, each of which hands over its Work.
+// Each domain provides its workers and periodic jobs as a Work.
 package jobs

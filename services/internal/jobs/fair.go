@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// riverPoll is how often River asks; the database is only asked when it is time (see turns.due).
+	// riverPoll is River's poll interval. Most polls do not reach the database (see turns.due).
 	riverPoll = 50 * time.Millisecond
-	// claims is how often others are chosen at once for jobs that another node was quicker to take.
-	claims = 4
+	// maxClaims limits how often other jobs are chosen when another node was faster.
+	maxClaims = 4
 )
 
-// fair gives River the jobs that are next by turns, instead of the oldest.
+// fair gives River the next jobs by turns instead of the oldest jobs.
 type fair struct {
 	store  *store.Store
 	queues map[string]*turns
-	// rows reads jobs inside of a transaction.
+	// rows reads jobs inside a transaction.
 	rows func(tx *sql.Tx) riverdriver.ExecutorTx
 
 	deployment, run, from string
 }
 
-// fairDriver is a driver of River whose executor takes jobs by turns.
+// fairDriver is a River driver whose executor schedules fairly.
 type fairDriver struct {
 	riverdriver.Driver[*sql.Tx]
 	fair *fair
@@ -48,7 +48,7 @@ func newFairDriver(driver riverdriver.Driver[*sql.Tx], st *store.Store, queues m
 	return &fairDriver{Driver: driver, fair: f}
 }
 
-// GetExecutor returns what River works with outside the transactions of others.
+// GetExecutor returns the executor for statements outside a caller's transaction.
 func (d *fairDriver) GetExecutor() riverdriver.Executor {
 	return &fairExecutor{Executor: d.Driver.GetExecutor(), fair: d.fair}
 }
@@ -58,18 +58,19 @@ type fairExecutor struct {
 	fair *fair
 }
 
-// JobGetAvailable takes the jobs that are next, if it is time to look for them.
+// JobGetAvailable claims the next jobs, if the queue is due for a poll.
 func (e *fairExecutor) JobGetAvailable(ctx context.Context, p *riverdriver.JobGetAvailableParams) ([]*rivertype.JobRow, error) {
 	t := e.fair.queues[p.Queue]
 	if !t.due(time.Now()) {
 		return nil, nil
 	}
-	return patiently(ctx, p, func(ctx context.Context, p *riverdriver.JobGetAvailableParams) ([]*rivertype.JobRow, error) {
+	return callWithoutDeadline(ctx, p, func(ctx context.Context, p *riverdriver.JobGetAvailableParams) ([]*rivertype.JobRow, error) {
 		return e.fair.take(ctx, t, p)
 	})
 }
 
-// JobSetStateIfRunningMany records how jobs ended. Their places are free, also where no worker was called.
+// JobSetStateIfRunningMany records how jobs ended. It frees their worker slots, also for jobs that never reached a
+// worker.
 func (e *fairExecutor) JobSetStateIfRunningMany(ctx context.Context, p *riverdriver.JobSetStateIfRunningManyParams) ([]*rivertype.JobRow, error) {
 	for _, t := range e.fair.queues {
 		for _, id := range p.ID {
@@ -79,12 +80,12 @@ func (e *fairExecutor) JobSetStateIfRunningMany(ctx context.Context, p *riverdri
 	return e.Executor.JobSetStateIfRunningMany(ctx, p)
 }
 
-// take chooses and claims jobs. On SQLite it reads first, which waits for nobody, and writes only when there is
-// something.
+// take chooses and claims jobs. On SQLite it reads first, which does not block, and writes only when there are
+// jobs.
 func (f *fair) take(ctx context.Context, t *turns, p *riverdriver.JobGetAvailableParams) ([]*rivertype.JobRow, error) {
 	reader, writer := f.store.DB()
 	fetch := &fetch{fair: f, turns: t, params: p}
-	if !f.store.Postgres() { // this node is the only one: what is chosen is there until it is claimed, as a rule
+	if !f.store.Postgres() { // there is only one node, so the chosen jobs can normally be claimed
 		if err := fetch.choose(ctx, reader); err != nil || len(fetch.chosen) == 0 {
 			return nil, fetch.end(err)
 		}
@@ -93,9 +94,9 @@ func (f *fair) take(ctx context.Context, t *turns, p *riverdriver.JobGetAvailabl
 	if err != nil {
 		return nil, fetch.end(err)
 	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	defer func() { _ = tx.Rollback() }() // no effect after Commit
 	if f.store.Postgres() {
-		err = fetch.race(ctx, tx)
+		err = fetch.claimConcurrently(ctx, tx)
 	} else {
 		err = fetch.claim(ctx, tx, fetch.chosen)
 	}
@@ -106,16 +107,16 @@ func (f *fair) take(ctx context.Context, t *turns, p *riverdriver.JobGetAvailabl
 	return fetch.jobs, err
 }
 
-// fetch is one look for jobs.
+// fetch is one attempt to get jobs.
 type fetch struct {
 	fair   *fair
 	turns  *turns
 	params *riverdriver.JobGetAvailableParams
-	chosen []turn // all that were
+	chosen []turn // in all rounds
 	jobs   []*rivertype.JobRow
 }
 
-// end gives the places back of what was chosen and not got.
+// end frees the slots of jobs that were chosen but not claimed.
 func (l *fetch) end(err error) error {
 	if err != nil {
 		l.jobs = nil
@@ -128,16 +129,16 @@ func (l *fetch) end(err error) error {
 	return err
 }
 
-// byIndex makes PostgreSQL read the index of turns in its order, whatever it believes about how many jobs there are.
+// byIndex makes PostgreSQL scan the index of turns in order, whatever its statistics say.
 var byIndex = store.PlannerSettings("enable_seqscan=off", "enable_bitmapscan=off", "enable_sort=off")
 
-// race chooses and claims beside other nodes. Those do not wait for each other: what another one was quicker to lock is
-// left to it, and other jobs are chosen.
-func (l *fetch) race(ctx context.Context, tx *sql.Tx) error {
+// claimConcurrently chooses and claims jobs while other nodes do the same. Nodes never wait for each other: it
+// skips jobs that another node has locked and chooses others.
+func (l *fetch) claimConcurrently(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, byIndex); err != nil {
 		return err
 	}
-	for range claims {
+	for range maxClaims {
 		before, got := len(l.chosen), len(l.jobs)
 		if err := l.choose(ctx, tx); err != nil || len(l.chosen) == before {
 			return err
@@ -148,14 +149,14 @@ func (l *fetch) race(ctx context.Context, tx *sql.Tx) error {
 		}
 		_ = l.end(nil)
 	}
-	l.turns.left(true)
+	l.turns.setMore(true)
 	return nil
 }
 
-// choose chooses jobs for the places that are still free.
+// choose chooses jobs for the free slots.
 func (l *fetch) choose(ctx context.Context, db querier) error {
 	free := l.params.MaxToLock - len(l.jobs)
-	last, most := l.turns.lookAt(free)
+	last, most := l.turns.scanRange(free)
 	waiting, err := l.deployments(ctx, db, last, most)
 	if err != nil {
 		return err
@@ -165,7 +166,7 @@ func (l *fetch) choose(ctx context.Context, db querier) error {
 		return l.next(ctx, db, deployments, slices.Concat(before, chosen))
 	})
 	l.chosen = append(l.chosen, chosen...)
-	l.turns.left(more)
+	l.turns.setMore(more)
 	return err
 }
 
@@ -173,9 +174,9 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// deployments lists those that have jobs to run, upkeep first, then in the order of their turns. It goes from one to
-// the next in the index, however many jobs lie between them: up to upkeep, from the last turn to the end, and from the
-// beginning to the last turn.
+// deployments lists the deployments with runnable jobs: first noDeployment, then in order of turns. It skips from
+// one deployment to the next in the index, so its cost does not depend on the number of jobs. The three laps are:
+// noDeployment; from the last turn to the end; from the start to the last turn.
 func (l *fetch) deployments(ctx context.Context, db querier, last int64, most int) (list []int64, err error) {
 	f := l.fair
 	query := "WITH RECURSIVE walk(d, upto, lap, n) AS (" +
@@ -186,21 +187,21 @@ func (l *fetch) deployments(ctx context.Context, db querier, last int64, most in
 		"SELECT d FROM walk WHERE n > 0 AND d IS NOT NULL ORDER BY lap, n LIMIT ?"
 	rows, err := db.QueryContext(ctx, f.store.Placeholders(query), last, int64(math.MaxInt64), last, l.params.Queue, f.at(l.params), most, most+1)
 	if err != nil {
-		return nil, fmt.Errorf("look for deployments with jobs: %w", err)
+		return nil, fmt.Errorf("find deployments with jobs: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var deployment int64
 		if err := rows.Scan(&deployment); err != nil {
-			return nil, fmt.Errorf("look for deployments with jobs: %w", err)
+			return nil, fmt.Errorf("find deployments with jobs: %w", err)
 		}
 		list = append(list, deployment)
 	}
 	return list, rows.Err()
 }
 
-// next finds the first job that waits in the next run of each deployment: the first run after that of the last turn, or
-// else the first of all.
+// next finds the first runnable job of each deployment's next run: the first run after the one that had the last
+// turn, or else the first run.
 func (l *fetch) next(ctx context.Context, db querier, deployments []int64, without []turn) ([]turn, error) {
 	f := l.fair
 	ids := make([]int64, len(without))
@@ -224,7 +225,7 @@ func (l *fetch) next(ctx context.Context, db querier, deployments []int64, witho
 	}
 	rows, err := db.QueryContext(ctx, f.store.Placeholders(query+") AS asked"), args...)
 	if err != nil {
-		return nil, fmt.Errorf("look for the next jobs: %w", err)
+		return nil, fmt.Errorf("find the next jobs: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
 	var found []turn
@@ -232,13 +233,13 @@ func (l *fetch) next(ctx context.Context, db querier, deployments []int64, witho
 		var c turn
 		var job sql.NullString
 		if err := rows.Scan(&c.deployment, &job); err != nil {
-			return nil, fmt.Errorf("look for the next jobs: %w", err)
+			return nil, fmt.Errorf("find the next jobs: %w", err)
 		}
 		if !job.Valid {
 			continue
 		}
 		if _, err := fmt.Sscan(job.String, &c.run, &c.job); err != nil {
-			return nil, fmt.Errorf("look for the next jobs: %q: %w", job.String, err)
+			return nil, fmt.Errorf("find the next jobs: %q: %w", job.String, err)
 		}
 		found = append(found, c)
 	}
@@ -248,7 +249,8 @@ func (l *fetch) next(ctx context.Context, db querier, deployments []int64, witho
 	return found, rows.Err()
 }
 
-// claim makes jobs run here that are still there, and reads them, in the order in which they were chosen.
+// claim marks the chosen jobs as running on this node if they are still available, and reads them in the order of
+// choice.
 func (l *fetch) claim(ctx context.Context, tx *sql.Tx, chosen []turn) error {
 	f, p := l.fair, l.params
 	ids := make([]int64, len(chosen))
@@ -289,7 +291,7 @@ func (l *fetch) claim(ctx context.Context, tx *sql.Tx, chosen []turn) error {
 	return nil
 }
 
-// What River's own statements write (River v0.31.0, JobGetAvailable).
+// The columns that River's own statement sets (River v0.31.0, JobGetAvailable).
 const (
 	claimPostgres = `UPDATE river_job SET state = 'running', attempt = river_job.attempt + 1, attempted_at = COALESCE(CAST(? AS timestamptz), now()),
 	attempted_by = array_append(CASE WHEN array_length(river_job.attempted_by, 1) >= CAST(? AS int)
@@ -301,7 +303,7 @@ FROM locked WHERE river_job.id = locked.id RETURNING river_job.id`
 WHERE id`
 )
 
-// now is the expression for the time up to which jobs are due, whose parameter is at.
+// now is the expression of the time up to which jobs are due. Its parameter is at.
 func (f *fair) now() string {
 	if f.store.Postgres() {
 		return "COALESCE(CAST(? AS timestamptz), now())"
@@ -309,7 +311,7 @@ func (f *fair) now() string {
 	return "COALESCE(CAST(? AS text), datetime('now', 'subsec'))"
 }
 
-// at is the present of a test, as the database writes it; nil is its own.
+// at is a fixed time from a test in the database's format, or nil for the database's clock.
 func (f *fair) at(p *riverdriver.JobGetAvailableParams) any {
 	switch {
 	case p.Now == nil:

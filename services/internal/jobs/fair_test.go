@@ -23,7 +23,7 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// owned is a job of these tests that belongs to a deployment, and to a run.
+// owned is a test job of a deployment and a run.
 type owned struct {
 	DeploymentID int64  `json:"deployment_id"`
 	RunID        int64  `json:"run_id,omitempty"`
@@ -32,7 +32,7 @@ type owned struct {
 
 func (owned) Kind() string { return "owned" }
 
-// newNode makes a node that does not work.
+// newNode returns a node without running workers.
 func newNode(t testing.TB, o store.Options) (*store.Store, *Jobs) {
 	t.Helper()
 	st := storetest.Open(t, o)
@@ -40,12 +40,12 @@ func newNode(t testing.TB, o store.Options) (*store.Store, *Jobs) {
 	return st, newJobs(t, st, log, Work{Register: newNotes().register})
 }
 
-// take gets jobs for so many free places of the default queue.
+// take claims jobs of the default queue for this number of free slots.
 func take(t testing.TB, j *Jobs, free int) []*rivertype.JobRow {
 	t.Helper()
 	exec, ok := j.client.Driver().GetExecutor().(*fairExecutor)
 	if !ok {
-		t.Fatal("River does not work with our executor")
+		t.Fatal("River does not use the fair executor")
 	}
 	p := fetchParams()
 	p.MaxToLock = free
@@ -56,7 +56,7 @@ func take(t testing.TB, j *Jobs, free int) []*rivertype.JobRow {
 	return jobs
 }
 
-// texts are the texts of jobs.
+// texts returns the texts of jobs.
 func texts(t testing.TB, jobs []*rivertype.JobRow) (list []string) {
 	t.Helper()
 	for _, job := range jobs {
@@ -69,8 +69,9 @@ func texts(t testing.TB, jobs []*rivertype.JobRow) (list []string) {
 	return list
 }
 
-// A deployment that comes late gets the next place, however many jobs of another one wait or run.
-func TestNextPlaceIsOfWhoeverHasNone(t *testing.T) {
+// TestNextSlotGoesToIdleDeployment: a deployment without running jobs gets the next slot, however many jobs of
+// another one wait or run.
+func TestNextSlotGoesToIdleDeployment(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
 		st, j := newNode(t, o)
@@ -83,12 +84,12 @@ func TestNextPlaceIsOfWhoeverHasNone(t *testing.T) {
 		}
 		enqueue(t, st, j, owned{2, 1, "late"}, owned{3, 0, "later"}, note{"upkeep"})
 		if got := texts(t, take(t, j, 4)); !slices.Equal(got, []string{"upkeep", "late", "later"}) {
-			t.Errorf("the next places go to %v", got)
+			t.Errorf("the next slots go to %v", got)
 		}
 	})
 }
 
-// Inside of a deployment runs take turns, and in each the order is River's.
+// TestTurnsAreOfRuns: within a deployment the runs take turns, and within a run River's order applies.
 func TestTurnsAreOfRuns(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
@@ -100,7 +101,8 @@ func TestTurnsAreOfRuns(t *testing.T) {
 		}
 		_, writer := st.DB()
 		where := " SET priority = 2 WHERE kind = 'owned' AND id = (SELECT MIN(id) FROM river_job WHERE id > " + strconv.Itoa(many) + ")"
-		if _, err := writer.ExecContext(t.Context(), "UPDATE river_job"+where); err != nil { // b2 is older, and less urgent
+		// b2 is older, and has a lower priority
+		if _, err := writer.ExecContext(t.Context(), "UPDATE river_job"+where); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -116,7 +118,7 @@ func TestTurnsAreOfRuns(t *testing.T) {
 	})
 }
 
-// A job that is taken looks as if River had done so.
+// TestClaimedLikeRiver: a claimed job has the same columns as one that River has claimed.
 func TestClaimedLikeRiver(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
@@ -127,17 +129,17 @@ func TestClaimedLikeRiver(t *testing.T) {
 			plain = riverdatabasesql.New(writer).GetExecutor()
 		}
 		enqueue(t, st, j, owned{1, 2, "job"}, owned{1, 2, "job"})
-		for round := range 5 { // of which three are kept
+		for round := range 5 { // attempted_by keeps three of them
 			p := fetchParams()
 			p.MaxToLock, p.MaxAttemptedBy, p.ClientID = 1, 3, "node "+strconv.Itoa(round)
 			for _, exec := range []riverdriver.Executor{plain, j.client.Driver().GetExecutor()} {
-				j.queues[river.QueueDefault].asked = time.Time{}
+				j.queues[river.QueueDefault].polled = time.Time{}
 				if jobs, err := exec.JobGetAvailable(t.Context(), p); err != nil || len(jobs) != 1 {
 					t.Fatalf("%v, %v", jobs, err)
 				}
 			}
 			if got := take(t, j, 8); len(got) != 0 {
-				t.Errorf("what runs was taken again: %v", got)
+				t.Errorf("a running job was claimed again: %v", got)
 			}
 			jobs, err := plain.JobGetByIDMany(t.Context(), &riverdriver.JobGetByIDManyParams{ID: []int64{1, 2}})
 			if err != nil || len(jobs) != 2 {
@@ -163,7 +165,7 @@ func TestClaimedLikeRiver(t *testing.T) {
 	})
 }
 
-// Jobs that are due later are left alone, and keep nobody waiting.
+// TestNotDue: jobs that are due later are not claimed, and do not delay others.
 func TestNotDue(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
@@ -187,7 +189,7 @@ func TestNotDue(t *testing.T) {
 	})
 }
 
-// Nodes that look at the same moment take different jobs, and each job once.
+// TestNodesTakeDifferentJobs: nodes that poll at the same time claim each job once.
 func TestNodesTakeDifferentJobs(t *testing.T) {
 	t.Parallel()
 	o := store.Options{Database: storetest.Postgres(t), MaxOpen: 5}
@@ -231,7 +233,7 @@ func TestNodesTakeDifferentJobs(t *testing.T) {
 	}
 }
 
-// A lock that another node holds on a job is waited for by nobody.
+// TestLockedJobsAreLeft: a node does not wait for jobs that another node has locked.
 func TestLockedJobsAreLeft(t *testing.T) {
 	t.Parallel()
 	st, j := newNode(t, store.Options{Database: storetest.Postgres(t)})
@@ -250,9 +252,9 @@ func TestLockedJobsAreLeft(t *testing.T) {
 	}
 }
 
-// TestStartBesideManyJobs: in each queue that deployments share, with all at work that one of them may have, and many
-// more waiting, another's job begins within 2 s, whether the jobs of the first are quick or do not end.
-// (services/job_queues_test.go does so with the real queues and kinds.)
+// TestStartBesideManyJobs: in each shared queue, one deployment has its maximum of running jobs and many more
+// waiting. A job of another deployment starts within 2 s, whether the running jobs are short or never end.
+// (services/job_queues_test.go tests the real queues and kinds.)
 func TestStartBesideManyJobs(t *testing.T) {
 	t.Parallel()
 	queues := []Queue{{Name: "workflows", Workers: 16, Poll: 200 * time.Millisecond}, {Name: "ai", Workers: 8}, {Name: "scans", Workers: 4}}
@@ -282,7 +284,7 @@ func TestStartBesideManyJobs(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { stop(t, j) })
-				receive(t, time.After(2*time.Second)) // the first has all that it may have
+				receive(t, time.After(2*time.Second)) // the first deployment has its maximum
 				for _, queue := range []string{river.QueueDefault, "workflows", "ai", "scans"} {
 					var waits []time.Duration
 					for range 3 {
@@ -296,7 +298,8 @@ func TestStartBesideManyJobs(t *testing.T) {
 						seen.next(t, queue)
 						waits = append(waits, time.Since(enqueued))
 					}
-					if slices.Sort(waits); waits[0] > 2*time.Second { // the quickest: a busy machine slows some, who is held up is held up each time
+					// compare the fastest: a busy machine slows down some, a blocked queue all
+					if slices.Sort(waits); waits[0] > 2*time.Second {
 						t.Errorf("in queue %s the other deployment's job began after %s", queue, waits)
 					}
 				}

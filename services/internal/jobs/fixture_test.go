@@ -18,10 +18,10 @@ import (
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
-// patience is for a busy machine: no test needs a hundredth of it when all is well.
-const patience = 2 * time.Minute
+// testTimeout is generous for a busy machine. Tests normally need less than a hundredth of it.
+const testTimeout = 2 * time.Minute
 
-// logs collects what is logged.
+// logs collects the log output.
 type logs struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -33,7 +33,7 @@ func (l *logs) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// requireQuiet fails the test when a line of level warn or error was logged.
+// requireQuiet fails the test if a line of level WARN or ERROR was logged.
 func (l *logs) requireQuiet(t testing.TB) {
 	t.Helper()
 	l.mu.Lock()
@@ -55,7 +55,7 @@ func newLogger(t testing.TB) (*slog.Logger, *logs) {
 	return log, out
 }
 
-// note is a job of these tests; each run hands it to whoever waits.
+// note is a test job. Each run sends it to the test.
 type note struct {
 	Text string `json:"text"`
 }
@@ -70,10 +70,10 @@ type onceNote struct {
 func (onceNote) Kind() string                 { return "once_note" }
 func (onceNote) InsertOpts() river.InsertOpts { return OnceWaiting() }
 
-// notes are workers whose runs the test sees and holds up.
+// notes is a worker that the test observes and blocks.
 type notes struct {
 	begun chan string
-	// work is what a run does; nil: nothing.
+	// work is the body of a run; nil means none.
 	work func(ctx context.Context, text string) error
 }
 
@@ -106,13 +106,13 @@ func receive[T any](t testing.TB, ch <-chan T) T {
 	select {
 	case v := <-ch:
 		return v
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("nothing happened")
 		panic("unreachable")
 	}
 }
 
-// until holds up a run.
+// until blocks a run.
 func until(ctx context.Context, release <-chan struct{}) error {
 	select {
 	case <-release:
@@ -130,7 +130,7 @@ func newJobs(t testing.TB, st *store.Store, log *slog.Logger, work ...Work) *Job
 	return j
 }
 
-// start makes a node that works until the test ends.
+// start runs a node until the test ends.
 func start(t testing.TB, st *store.Store, log *slog.Logger, work ...Work) *Jobs {
 	t.Helper()
 	j := newJobs(t, st, log, work...)
@@ -143,14 +143,14 @@ func start(t testing.TB, st *store.Store, log *slog.Logger, work ...Work) *Jobs 
 
 func stop(t testing.TB, j *Jobs) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	if err := j.Stop(ctx); err != nil {
 		t.Errorf("stop: %v", err)
 	}
 }
 
-// enqueue adds jobs in a transaction of their own.
+// enqueue adds jobs in one transaction.
 func enqueue(t testing.TB, st *store.Store, j *Jobs, args ...river.JobArgs) {
 	t.Helper()
 	err := st.Write(tenant.System(t.Context()), func(ctx context.Context, _ *ent.Tx) error {
@@ -166,7 +166,7 @@ func enqueue(t testing.TB, st *store.Store, j *Jobs, args ...river.JobArgs) {
 	}
 }
 
-// count answers a query for one number.
+// count returns the single number of a query.
 func count(t testing.TB, st *store.Store, query string) int {
 	t.Helper()
 	reader, _ := st.DB()
@@ -177,7 +177,7 @@ func count(t testing.TB, st *store.Store, query string) int {
 	return n
 }
 
-// events are the jobs that end as asked for.
+// events subscribes to River's events of a kind.
 func events(t testing.TB, j *Jobs, kind river.EventKind) <-chan *river.Event {
 	t.Helper()
 	ch, cancel := j.client.Subscribe(kind)

@@ -21,74 +21,73 @@ import (
 )
 
 const (
-	// pollInterval is how long a job waits at most until it is seen: neither database notifies us (see newDriver).
+	// pollInterval is the maximum delay before a new job is seen. The queue uses no notifications (see newDriver).
 	pollInterval = time.Second
-	// maxWorkers is how many jobs run at a time on one node, half of them of one deployment. They share the machine with
-	// the API.
+	// maxWorkers is the number of workers per node. One deployment gets at most half of them while it is alone. They
+	// share the machine with the API.
 	maxWorkers = 8
-	// jobTimeout is what a job gets whose worker does not say otherwise.
+	// jobTimeout is the default timeout of a job.
 	jobTimeout = 5 * time.Minute
-	// cutOffTime is how long Stop waits for jobs that were cancelled at the end of its patience.
-	cutOffTime = 5 * time.Second
-	// leftoverTime is what River's housekeeping gets to end after the last job has (see Jobs.end).
-	leftoverTime = 2 * time.Second
+	// cancelGrace is how long Stop waits after it has cancelled the running jobs.
+	cancelGrace = 5 * time.Second
+	// riverStopGrace is how long River's own services may take to stop after the last job has ended (see Jobs.end).
+	riverStopGrace = 2 * time.Second
 )
 
-// Work is what one domain does in the background.
+// Work is the background work of one domain.
 type Work struct {
-	// Register adds the domain's workers, each by AddWorker.
+	// Register adds the domain's workers, each with AddWorker.
 	Register func(*river.Workers)
-	// Periodic are the jobs that no request causes; see Every.
+	// Periodic jobs run on a schedule; see Every.
 	Periodic []*river.PeriodicJob
-	// Queues are queues beside the default one, so that slow work of the domain keeps nobody waiting, and a node of the
-	// version before takes no job of a kind that is new; see Queue.
+	// Queues are queues in addition to the default one. They keep slow work from delaying other jobs, and they keep
+	// nodes of the previous version from claiming jobs of a new kind.
 	Queues []Queue
 }
 
-// Queue is where jobs wait for each other. A job names its queue in its river.InsertOpts.
+// Queue is a queue with its own workers. A job names its queue in its river.InsertOpts.
 type Queue struct {
 	Name string
-	// Workers is how many jobs of the queue run at a time on one node: of one deployment half as many while others have
-	// none.
+	// Workers is the number of workers per node. A deployment that is alone gets half of them.
 	Workers int
-	// Poll is how long a job waits at most until it is seen; 0 means a second.
+	// Poll is the maximum delay before a job is seen; 0 means one second.
 	Poll time.Duration
 }
 
-// Every makes a periodic job: enqueued once when a node becomes the leader, and then at each interval.
+// Every returns a periodic job. It is enqueued when a node becomes the leader, and then at each interval.
 func Every(interval time.Duration, args river.JobArgs) *river.PeriodicJob {
 	return river.NewPeriodicJob(
 		river.PeriodicInterval(interval),
 		func() (river.JobArgs, *river.InsertOpts) { return args, nil },
-		&river.PeriodicJobOpts{RunOnStart: true}, // or a server that is restarted more often would never run it
+		&river.PeriodicJobOpts{RunOnStart: true}, // otherwise a server that restarts more often would never run it
 	)
 }
 
-// Jobs is the queue and, between Start and Stop, the workers of this node.
+// Jobs is the queue and, between Start and Stop, this node's workers.
 type Jobs struct {
-	store  *store.Store
-	log    *slog.Logger
-	client *river.Client[*sql.Tx]
-	queues map[string]*turns
-	trail  *audit.Trail // nil: what jobs change is not audited
-	works  bool         // there are workers: a server of few domains may have none
+	store      *store.Store
+	log        *slog.Logger
+	client     *river.Client[*sql.Tx]
+	queues     map[string]*turns
+	trail      *audit.Trail // nil: changes are not audited
+	hasWorkers bool         // false if no domain has workers
 	// stopping is closed when Stop begins.
 	stopping chan struct{}
 	stop     sync.Once
-	// worked is closed when no job runs any more and how each ended is written down.
-	worked chan struct{}
+	// drained is closed when all jobs have ended and their results are recorded.
+	drained chan struct{}
 }
 
-// New makes a queue on a migrated store. Jobs can be enqueued at once; they are worked after Start.
+// New returns a queue on a migrated store. Jobs can be enqueued at once, and run after Start.
 func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 	workers := river.NewWorkers()
 	var periodic []*river.PeriodicJob
 	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: maxWorkers}}
 	turns := map[string]*turns{river.QueueDefault: newTurns(pollInterval)}
-	works := false
+	hasWorkers := false
 	for _, w := range work {
 		if w.Register != nil {
-			works = true
+			hasWorkers = true
 			w.Register(workers)
 		}
 		for _, q := range w.Queues {
@@ -97,7 +96,7 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 		}
 		periodic = append(periodic, w.Periodic...)
 	}
-	j := &Jobs{store: st, log: log, works: works, queues: turns, worked: make(chan struct{}), stopping: make(chan struct{})}
+	j := &Jobs{store: st, log: log, hasWorkers: hasWorkers, queues: turns, drained: make(chan struct{}), stopping: make(chan struct{})}
 	config := &river.Config{
 		FetchCooldown:     riverPoll,
 		FetchPollInterval: riverPoll,
@@ -109,7 +108,7 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 		Workers:           workers,
 	}
 	if !st.Postgres() {
-		config.ReindexerSchedule = river.NeverSchedule() // the index bloat that it removes is PostgreSQL's
+		config.ReindexerSchedule = river.NeverSchedule() // it removes index bloat, which only PostgreSQL has
 	}
 	client, err := river.NewClient(newDriver(st, turns), config)
 	if err != nil {
@@ -119,8 +118,8 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 	return j, nil
 }
 
-// newDriver chooses River's driver. Neither listens for notifications: SQLite has none, and on PostgreSQL they would
-// need a connection outside the pool.
+// newDriver returns River's driver. It uses no notifications: SQLite has none, and on PostgreSQL they would need a
+// connection outside the pool.
 func newDriver(st *store.Store, queues map[string]*turns) riverdriver.Driver[*sql.Tx] {
 	reader, writer := st.DB()
 	if st.Postgres() {
@@ -129,13 +128,13 @@ func newDriver(st *store.Store, queues map[string]*turns) riverdriver.Driver[*sq
 	return newFairDriver(newSQLiteDriver(reader, writer), st, queues)
 }
 
-// Enqueue adds a job in the transaction of the store.Write that ctx comes from: it is worked after the commit, and
-// after a rollback there never was one. opts may be nil: then those of args count, if they have any
-// (river.JobArgsWithInsertOpts). A job that must be unique and waits already is not added again, without an error.
+// Enqueue adds a job in the transaction of the store.Write that ctx comes from. The job runs after the commit; a
+// rollback removes it. If opts is nil, the options of args apply (river.JobArgsWithInsertOpts). Enqueueing a unique
+// job that is already waiting does nothing and is no error.
 func (j *Jobs) Enqueue(ctx context.Context, args river.JobArgs, opts *river.InsertOpts) error {
 	tx, ok := j.store.Tx(ctx)
 	if !ok {
-		return fmt.Errorf("enqueue %s: not inside store.Write, or not with the context that it gave", args.Kind())
+		return fmt.Errorf("enqueue %s: not inside store.Write, or not with its context", args.Kind())
 	}
 	if _, err := j.client.InsertTx(ctx, tx, args, opts); err != nil {
 		return fmt.Errorf("enqueue %s: %w", args.Kind(), err)
@@ -143,18 +142,18 @@ func (j *Jobs) Enqueue(ctx context.Context, args river.JobArgs, opts *river.Inse
 	return nil
 }
 
-// mostDepth is up to where jobs of a queue in one state are counted: metrics ask again and again.
-const mostDepth = 10_000
+// maxDepth bounds the count of a queue's jobs in one state, because metrics read it often.
+const maxDepth = 10_000
 
-// Depth returns how many jobs wait in each queue: those that could run now, and those that failed and wait to be tried
-// again, each counted up to mostDepth. A queue in which none waits may be missing, but not the default one.
+// Depth returns the number of waiting jobs by queue: runnable ones and ones that wait for a retry, each counted up
+// to maxDepth. An empty queue may be missing, except the default queue.
 func (j *Jobs) Depth(ctx context.Context) (map[string]int64, error) {
 	var parts []string
 	var args []any
 	for queue := range j.queues {
 		for _, state := range []string{"available", "retryable"} {
 			parts = append(parts, "SELECT CAST(? AS text), COUNT(*) FROM (SELECT 1 FROM river_job WHERE state = '"+state+"' AND queue = ? LIMIT ?) AS counted")
-			args = append(args, queue, queue, mostDepth)
+			args = append(args, queue, queue, maxDepth)
 		}
 	}
 	reader, _ := j.store.DB()
@@ -177,7 +176,7 @@ func (j *Jobs) Depth(ctx context.Context) (map[string]int64, error) {
 	return depth, rows.Err()
 }
 
-// Waiting returns how many jobs of a deployment wait in a queue, those included that are due later or are tried again.
+// Waiting returns the number of a deployment's waiting jobs in a queue, including scheduled jobs and retries.
 func (j *Jobs) Waiting(ctx context.Context, queue string, deploymentID int64) (n int64, err error) {
 	reader, _ := j.store.DB()
 	query := j.store.Placeholders("SELECT COUNT(*) " + waitingJobs(j.store.Postgres()))
@@ -187,9 +186,9 @@ func (j *Jobs) Waiting(ctx context.Context, queue string, deploymentID int64) (n
 	return n, nil
 }
 
-// Lost returns the arguments of jobs of a kind that a worker took before a time and has not ended since. River frees
-// jobs of dead workers only after an hour; whoever cannot wait that long, and whose jobs do no harm when they run
-// again, asks here and enqueues them anew.
+// Lost returns the arguments of jobs of a kind that were claimed before a time and are still running. River rescues
+// jobs of dead workers only after an hour. A caller that cannot wait, and whose jobs are idempotent, enqueues them
+// again.
 func (j *Jobs) Lost(ctx context.Context, kind string, before time.Time) ([]json.RawMessage, error) {
 	reader, _ := j.store.DB()
 	query := "SELECT args FROM river_job WHERE state = 'running' AND kind = '" + kind + "' AND attempted_at < "

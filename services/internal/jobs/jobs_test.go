@@ -72,13 +72,13 @@ func TestEnqueueOutsideATransaction(t *testing.T) {
 	ctx := tenant.System(t.Context())
 	_ = other.Write(ctx, func(ctx context.Context, _ *ent.Tx) error {
 		if err := j.Enqueue(ctx, note{}, nil); err == nil {
-			t.Error("the transaction of another store was taken")
+			t.Error("Enqueue accepted the transaction of another store")
 		}
 		return nil
 	})
 	_ = st.Write(ctx, func(inside context.Context, _ *ent.Tx) error {
 		if err := j.Enqueue(ctx, note{}, nil); err == nil {
-			t.Error("the context from before the transaction was taken")
+			t.Error("Enqueue accepted the context from before the transaction")
 		}
 		if err := j.Enqueue(inside, unknown{}, nil); err == nil || !strings.Contains(err.Error(), "enqueue nobody_does_this") {
 			t.Errorf("a job without a worker: %v", err)
@@ -122,7 +122,7 @@ func TestJobsSurviveARestart(t *testing.T) {
 	})
 }
 
-// A process that was killed leaves a job that looks as if it were running.
+// TestJobsOfAKilledProcessAreRescued: a killed process leaves a job in the state running.
 func TestJobsOfAKilledProcessAreRescued(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
@@ -147,7 +147,7 @@ func TestJobsOfAKilledProcessAreRescued(t *testing.T) {
 	})
 }
 
-func TestFailedJobsAreTriedAgain(t *testing.T) {
+func TestFailedJobsAreRetried(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
 		st := storetest.Open(t, o)
@@ -187,7 +187,7 @@ func TestOnceWaiting(t *testing.T) {
 		}
 		j := newJobs(t, st, log, Work{Register: seen.register})
 		done := events(t, j, river.EventKindJobCompleted)
-		for range 3 { // in transactions of their own, as imports are
+		for range 3 { // in separate transactions, like imports
 			enqueue(t, st, j, onceNote{"slow"}, onceNote{"slow"})
 		}
 		if n := count(t, st, "SELECT COUNT(*) FROM river_job"); n != 1 {
@@ -199,7 +199,7 @@ func TestOnceWaiting(t *testing.T) {
 		t.Cleanup(func() { stop(t, j) })
 		seen.next(t, "slow")
 
-		// It runs: what comes now is not covered by it, and is another job; but one only.
+		// One runs already. A new one is a separate job, but only one is added.
 		enqueue(t, st, j, onceNote{"slow"}, onceNote{"slow"})
 		if n := count(t, st, "SELECT COUNT(*) FROM river_job"); n != 2 {
 			t.Errorf("there are %d jobs, want the running one and one more", n)
@@ -226,7 +226,7 @@ func TestPeriodicJobs(t *testing.T) {
 		log, out := newLogger(t)
 		seen := newNotes()
 		j := start(t, st, log, Work{Register: seen.register, Periodic: []*river.PeriodicJob{Every(time.Second, onceNote{"tick"})}})
-		for range 3 { // at the start, and then again and again
+		for range 3 { // at the start, and then at each interval
 			seen.next(t, "tick")
 		}
 		stop(t, j)

@@ -6,11 +6,11 @@ import (
 	"log/slog"
 )
 
-// riverLogger gives River's log the levels of ours.
+// riverLogger maps River's log levels to Palisade's.
 func riverLogger(log *slog.Logger) *slog.Logger { return slog.New(riverHandler{log.Handler()}) }
 
-// riverHandler lowers what River finds worth an information (every start, every five seconds with a job) to debug, and
-// what goes wrong because we stop (a statement is interrupted) to an information.
+// riverHandler lowers River's INFO records (each start, every five seconds with a job) to DEBUG, and errors that a
+// stop causes (an interrupted statement) to INFO.
 type riverHandler struct{ slog.Handler }
 
 func riverLevel(ctx context.Context, level slog.Level) slog.Level {
@@ -23,23 +23,23 @@ func riverLevel(ctx context.Context, level slog.Level) slog.Level {
 	return level
 }
 
-// Enabled reports whether a record would be written.
+// Enabled implements slog.Handler.
 func (h riverHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.Handler.Enabled(ctx, riverLevel(ctx, level))
 }
 
-// Handle writes a record at our level.
+// Handle implements slog.Handler.
 func (h riverHandler) Handle(ctx context.Context, record slog.Record) error {
 	record.Level = riverLevel(ctx, record.Level)
 	return h.Handler.Handle(ctx, record)
 }
 
-// WithAttrs keeps the wrapper around the handler that it returns.
+// WithAttrs implements slog.Handler.
 func (h riverHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return riverHandler{h.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup keeps the wrapper around the handler that it returns.
+// WithGroup implements slog.Handler.
 func (h riverHandler) WithGroup(name string) slog.Handler {
 	return riverHandler{h.Handler.WithGroup(name)}
 }

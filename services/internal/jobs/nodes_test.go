@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// Several nodes share one PostgreSQL: every job runs once.
+// TestNodesShareTheQueue: several nodes share one PostgreSQL database, and every job runs once.
 func TestNodesShareTheQueue(t *testing.T) {
 	t.Parallel()
 	o := store.Options{Database: storetest.Postgres(t), MaxOpen: 5}
@@ -56,7 +56,7 @@ func TestStopWaitsForRunningJobs(t *testing.T) {
 
 		stopped := make(chan error, 1)
 		go func() { stopped <- j.Stop(context.WithoutCancel(t.Context())) }()
-		enqueue(t, st, j, note{"too late"}) // stopping nodes still take in what requests cause
+		enqueue(t, st, j, note{"too late"}) // stopping nodes still accept jobs of requests
 		select {
 		case err := <-stopped:
 			t.Fatalf("stopped (%v) while a job was running", err)
@@ -70,13 +70,13 @@ func TestStopWaitsForRunningJobs(t *testing.T) {
 			t.Error("the job that was running is not completed")
 		}
 		if n := count(t, st, "SELECT COUNT(*) FROM river_job WHERE state = 'running'"); n != 0 {
-			t.Errorf("%d jobs look as if they were running", n)
+			t.Errorf("%d jobs are still marked as running", n)
 		}
 		out.requireQuiet(t)
 	})
 }
 
-func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
+func TestStopCancelsJobsThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
 		st := storetest.Open(t, o)
@@ -89,21 +89,21 @@ func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
 		j := start(t, st, log, Work{Register: seen.register})
 		enqueue(t, st, j, note{"endless"})
 		seen.next(t, "endless")
-		impatient, cancel := context.WithCancel(t.Context())
+		expired, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := j.Stop(impatient); err != nil {
+		if err := j.Stop(expired); err != nil {
 			t.Errorf("stop: %v", err)
 		}
 		if n := count(t, st, "SELECT COUNT(*) FROM river_job WHERE state IN ('available', 'retryable') AND attempt = 1"); n != 1 {
-			t.Error("the job does not wait to be tried again")
+			t.Error("the job is not waiting for a retry")
 		}
-		if text := out.text.String(); strings.Contains(text, "level=ERROR") || !strings.Contains(text, "are cancelled; they will be tried again") {
+		if text := out.text.String(); strings.Contains(text, "level=ERROR") || !strings.Contains(text, "are cancelled; they will be retried") {
 			t.Errorf("logged:\n%s", text)
 		}
 	})
 }
 
-// Whatever River does at the moment of a stop, it is no error and holds nobody up.
+// TestStopAtAnyTime: a stop at any moment returns quickly and without an error.
 func TestStopAtAnyTime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {

@@ -19,7 +19,7 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// explained runs statements of a fetch with EXPLAIN, and keeps the plans.
+// explained runs a fetch's statements with EXPLAIN and keeps the plans.
 type explained struct {
 	tx    *sql.Tx
 	plans []string
@@ -48,7 +48,7 @@ func (e *explained) QueryContext(ctx context.Context, query string, args ...any)
 
 var buffers = regexp.MustCompile(`Buffers: shared hit=(\d+)(?: read=(\d+))?`)
 
-// pages is how many pages of the database a statement looked at.
+// pages returns how many database pages a statement has read.
 func pages(plan string) (n int) {
 	match := buffers.FindStringSubmatch(plan)
 	for i := 1; i < len(match); i++ {
@@ -58,7 +58,7 @@ func pages(plan string) (n int) {
 	return n
 }
 
-// Whatever PostgreSQL believes about the queue, looking for jobs reads a few pages of the index of turns.
+// TestPlans: whatever PostgreSQL's statistics say about the queue, a fetch reads few pages of the index of turns.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	for name, statistics := range map[string]string{"never analysed": "", "analysed when empty": "ANALYZE river_job"} {
@@ -88,7 +88,7 @@ func TestPlans(t *testing.T) {
 				t.Fatalf("chose %v, %v", look.chosen, err)
 			}
 			for _, plan := range db.plans {
-				// Each deployment is a walk down the index, twice for those whose run comes round.
+				// Each deployment is one descent of the index, or two when its runs start over.
 				if n := pages(plan); n == 0 || n > 200 || strings.Contains(plan, "Seq Scan") || !strings.Contains(plan, store.TurnsIndex) {
 					t.Errorf("%d pages:\n%s", n, plan)
 				}
@@ -97,7 +97,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// What is cancelled is found along the index, not among all jobs.
+// TestCancelPlan: cancelling a run reads the index and not all jobs.
 func TestCancelPlan(t *testing.T) {
 	t.Parallel()
 	st, _ := newNode(t, store.Options{Database: storetest.Postgres(t)})
@@ -127,7 +127,8 @@ func TestCancelPlan(t *testing.T) {
 	}
 }
 
-// BenchmarkFetch takes jobs of one deployment, eight at a time, and records their end: by turns, and as River does.
+// BenchmarkFetch claims jobs of one deployment, eight at a time, and records their end: by turns, and with River's
+// own query.
 func BenchmarkFetch(b *testing.B) {
 	const n = 20_000
 	for _, database := range []string{"sqlite", "postgres"} {
@@ -165,7 +166,7 @@ func drain(b *testing.B, exec riverdriver.Executor, queue *turns, n int) {
 	p := fetchParams()
 	p.MaxToLock = 8
 	if _, ok := exec.(*fairExecutor); ok {
-		p.MaxToLock = 16 // half of them for one deployment
+		p.MaxToLock = 16 // half of them are for one deployment
 		queue.poll = 0
 	}
 	for n > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// A queue that is full keeps nobody else waiting.
+// TestQueuesDoNotWaitForEachOther: a full queue does not delay other queues.
 func TestQueuesDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
@@ -53,23 +53,23 @@ func TestQueuesDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-// Counting what waits costs the same however many jobs wait.
+// TestDepth: counting has the same cost for any number of waiting jobs.
 func TestDepth(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {
 		st := storetest.Open(t, o)
 		log, _ := newLogger(t)
 		j := newJobs(t, st, log, Work{Register: newNotes().register, Queues: []Queue{{Name: "wide", Workers: 1}, {Name: "empty", Workers: 1}}})
-		fill(t, st, mostDepth+5, "note", "wide", "available", `{"deployment_id": 1}`)
+		fill(t, st, maxDepth+5, "note", "wide", "available", `{"deployment_id": 1}`)
 		fill(t, st, 3, "note", "wide", "retryable", `{"deployment_id": 2}`)
 		fill(t, st, 2, "note", "default", "scheduled", `{"deployment_id": 1}`)
 		depth, err := j.Depth(t.Context())
-		if want := map[string]int64{"wide": mostDepth + 3, "default": 0}; err != nil || !maps.Equal(depth, want) {
+		if want := map[string]int64{"wide": maxDepth + 3, "default": 0}; err != nil || !maps.Equal(depth, want) {
 			t.Errorf("depth is %v, %v; want %v", depth, err, want)
 		}
-		for deployment, want := range map[int64]int64{1: mostDepth + 5, 2: 3, 3: 0} {
+		for deployment, want := range map[int64]int64{1: maxDepth + 5, 2: 3, 3: 0} {
 			if n, err := j.Waiting(t.Context(), "wide", deployment); err != nil || n != want {
-				t.Errorf("of deployment %d wait %d, %v; want %d", deployment, n, err, want)
+				t.Errorf("deployment %d has %d waiting jobs, %v; want %d", deployment, n, err, want)
 			}
 		}
 	})

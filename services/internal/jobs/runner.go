@@ -18,9 +18,9 @@ import (
 // onceTag marks the jobs of OnceWaiting.
 const onceTag = "once-waiting"
 
-// OnceWaiting makes a job unique, by its kind and arguments, while it waits: whatever causes it in the meantime is done
-// by that one run. What comes after the run has begun may have been missed by it, and enqueues another. Meant for the
-// InsertOpts method of job arguments.
+// OnceWaiting makes a job unique by kind and arguments while it waits: one run covers all causes until it begins. A
+// cause that arrives after that enqueues another job, because the run may have missed it. Use it in the InsertOpts
+// method of job arguments.
 func OnceWaiting() river.InsertOpts {
 	return river.InsertOpts{
 		Tags: []string{onceTag},
@@ -28,13 +28,13 @@ func OnceWaiting() river.InsertOpts {
 			ByArgs: true,
 			ByState: []rivertype.JobState{
 				rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateScheduled,
-				rivertype.JobStateRunning, // River insists on it; runner takes it back
+				rivertype.JobStateRunning, // River requires this state; runner removes the unique key
 			},
 		},
 	}
 }
 
-// runner is around every run of a job.
+// runner is middleware around every run.
 type runner struct {
 	river.MiddlewareDefaults
 	jobs *Jobs
@@ -42,17 +42,17 @@ type runner struct {
 
 type jobsKey struct{}
 
-// FromContext returns the queue whose job runs, so that it can cause others; nil outside of a job.
+// FromContext returns the queue of the running job, which can enqueue more jobs. It is nil outside a job.
 func FromContext(ctx context.Context) *Jobs {
 	j, _ := ctx.Value(jobsKey{}).(*Jobs)
 	return j
 }
 
-// Audited makes what jobs change part of the audit trail: of those that call audit.Change. It is called before Start.
+// Audited adds the changes of jobs that call audit.Change to the audit trail. Call it before Start.
 func (j *Jobs) Audited(trail *audit.Trail) { j.trail = trail }
 
-// Work lets the next job of OnceWaiting in, gives the place of this one back at its end, and gives what the job logs
-// and changes the job's name.
+// Work frees the job's worker slot when it ends, and adds the job to its log records and audit entries. It also
+// removes the unique key of a job of OnceWaiting, so that another one can be enqueued.
 func (r *runner) Work(ctx context.Context, job *rivertype.JobRow, doInner func(context.Context) error) error {
 	defer r.jobs.queues[job.Queue].end(job.ID)
 	ctx = context.WithValue(store.ForJob(ctx), jobsKey{}, r.jobs)
@@ -65,10 +65,10 @@ func (r *runner) Work(ctx context.Context, job *rivertype.JobRow, doInner func(c
 	ctx = telemetry.WithAttrs(ctx, slog.String("job", job.Kind), slog.Int64("job_id", job.ID))
 	if slices.Contains(job.Tags, onceTag) {
 		_, writer := r.jobs.store.DB()
-		short, cancel := context.WithTimeout(ctx, lateTime) // the job's own time has not begun
+		short, cancel := context.WithTimeout(ctx, timeoutGrace) // the job's own timeout has not begun
 		defer cancel()
 		if _, err := writer.ExecContext(short, "UPDATE river_job SET unique_key = NULL WHERE id = "+strconv.FormatInt(job.ID, 10)); err != nil {
-			return fmt.Errorf("give up being the only %s: %w", job.Kind, err)
+			return fmt.Errorf("release the unique key of %s: %w", job.Kind, err)
 		}
 	}
 	return doInner(ctx)

@@ -10,12 +10,12 @@ import (
 	"github.com/riverqueue/river/rivertype"
 )
 
-// On SQLite River shares the one connection that writes with everybody else. As it comes, it would ask for it every
-// second, only to see that there is nothing to do, and would take it for a broken database when an import holds it for
-// longer than River's own timeouts (5 s for elections, 10 s for completed jobs). So here it looks with a reader, which
-// waits for nobody, and waits for its turn to write as long as it takes. (fair does so for jobs.)
+// On SQLite, River shares the only writer connection with everything else. Unchanged, it would acquire the writer
+// every second just to find no work, and would report a broken database when an import held the writer for longer
+// than River's timeouts (5 s for elections, 10 s for completed jobs). This driver therefore polls with a reader,
+// which never blocks, and removes the deadlines of writes. (fair does the same for fetching jobs.)
 
-// sqliteDriver is River's driver with the executor below.
+// sqliteDriver is River's driver with sqliteExecutor.
 type sqliteDriver struct {
 	*riversqlite.Driver
 	reader *sql.DB
@@ -25,18 +25,18 @@ func newSQLiteDriver(reader, writer *sql.DB) *sqliteDriver {
 	return &sqliteDriver{Driver: riversqlite.New(writer), reader: reader}
 }
 
-// GetExecutor returns what River works with outside the transactions of others.
+// GetExecutor returns the executor for statements outside a caller's transaction.
 func (d *sqliteDriver) GetExecutor() riverdriver.Executor {
 	return &sqliteExecutor{Executor: d.Driver.GetExecutor(), reads: riversqlite.New(d.reader).GetExecutor()}
 }
 
-// sqliteExecutor replaces what River calls with a timeout, or again and again.
+// sqliteExecutor replaces the calls that River makes with a timeout, or periodically.
 type sqliteExecutor struct {
-	riverdriver.Executor // writes
+	riverdriver.Executor // for writes
 	reads                riverdriver.Executor
 }
 
-// JobGetStuck finds jobs whose process is gone.
+// JobGetStuck finds jobs whose process has died.
 func (e *sqliteExecutor) JobGetStuck(ctx context.Context, p *riverdriver.JobGetStuckParams) ([]*rivertype.JobRow, error) {
 	return e.reads.JobGetStuck(ctx, p)
 }
@@ -46,9 +46,9 @@ func (e *sqliteExecutor) QueueGet(ctx context.Context, p *riverdriver.QueueGetPa
 	return e.reads.QueueGet(ctx, p)
 }
 
-// Begin begins a transaction: of an election, or of jobs that become due.
+// Begin begins a transaction, for an election or to schedule jobs that have become due.
 func (e *sqliteExecutor) Begin(ctx context.Context) (riverdriver.ExecutorTx, error) {
-	ctx, release := patient(ctx)
+	ctx, release := withoutDeadline(ctx)
 	tx, err := e.Executor.Begin(ctx)
 	if err != nil {
 		release()
@@ -57,51 +57,50 @@ func (e *sqliteExecutor) Begin(ctx context.Context) (riverdriver.ExecutorTx, err
 	return &sqliteTx{ExecutorTx: tx, release: release}, nil
 }
 
-// JobDeleteBefore deletes jobs that were done long ago.
+// JobDeleteBefore deletes old finished jobs.
 func (e *sqliteExecutor) JobDeleteBefore(ctx context.Context, p *riverdriver.JobDeleteBeforeParams) (int, error) {
-	return patiently(ctx, p, e.Executor.JobDeleteBefore)
+	return callWithoutDeadline(ctx, p, e.Executor.JobDeleteBefore)
 }
 
-// JobRescueMany makes stuck jobs wait again.
+// JobRescueMany makes stuck jobs available again.
 func (e *sqliteExecutor) JobRescueMany(ctx context.Context, p *riverdriver.JobRescueManyParams) (*struct{}, error) {
-	return patiently(ctx, p, e.Executor.JobRescueMany)
+	return callWithoutDeadline(ctx, p, e.Executor.JobRescueMany)
 }
 
 // JobSetStateIfRunningMany records how jobs ended.
 func (e *sqliteExecutor) JobSetStateIfRunningMany(ctx context.Context, p *riverdriver.JobSetStateIfRunningManyParams) ([]*rivertype.JobRow, error) {
-	return patiently(ctx, p, e.Executor.JobSetStateIfRunningMany)
+	return callWithoutDeadline(ctx, p, e.Executor.JobSetStateIfRunningMany)
 }
 
-// LeaderResign ends the leadership of this node.
+// LeaderResign gives up this node's leadership.
 func (e *sqliteExecutor) LeaderResign(ctx context.Context, p *riverdriver.LeaderResignParams) (bool, error) {
-	return patiently(ctx, p, e.Executor.LeaderResign)
+	return callWithoutDeadline(ctx, p, e.Executor.LeaderResign)
 }
 
 // QueueCreateOrSetUpdatedAt records that a queue is in use.
 func (e *sqliteExecutor) QueueCreateOrSetUpdatedAt(ctx context.Context, p *riverdriver.QueueCreateOrSetUpdatedAtParams) (*rivertype.Queue, error) {
-	return patiently(ctx, p, e.Executor.QueueCreateOrSetUpdatedAt)
+	return callWithoutDeadline(ctx, p, e.Executor.QueueCreateOrSetUpdatedAt)
 }
 
-// QueueDeleteExpired deletes queues that nobody uses any more.
+// QueueDeleteExpired deletes unused queues.
 func (e *sqliteExecutor) QueueDeleteExpired(ctx context.Context, p *riverdriver.QueueDeleteExpiredParams) ([]string, error) {
-	return patiently(ctx, p, e.Executor.QueueDeleteExpired)
+	return callWithoutDeadline(ctx, p, e.Executor.QueueDeleteExpired)
 }
 
-// sqliteTx goes on although the time that River gave it was spent on waiting.
+// sqliteTx is a transaction without River's deadline, which may have passed while it waited for the writer.
 type sqliteTx struct {
 	riverdriver.ExecutorTx
 	release func()
 }
 
-// Commit commits.
+// Commit commits without a deadline.
 func (t *sqliteTx) Commit(ctx context.Context) error {
 	defer t.release()
-	ctx, release := patient(ctx)
+	ctx, release := withoutDeadline(ctx)
 	defer release()
 	return t.ExecutorTx.Commit(ctx)
 }
 
-// Rollback rolls back.
 func (t *sqliteTx) Rollback(ctx context.Context) error {
 	defer t.release()
 	return t.ExecutorTx.Rollback(ctx)
@@ -109,37 +108,38 @@ func (t *sqliteTx) Rollback(ctx context.Context) error {
 
 // JobInsertFastMany adds periodic jobs.
 func (t *sqliteTx) JobInsertFastMany(ctx context.Context, p *riverdriver.JobInsertFastManyParams) ([]*riverdriver.JobInsertFastResult, error) {
-	return patiently(ctx, p, t.ExecutorTx.JobInsertFastMany)
+	return callWithoutDeadline(ctx, p, t.ExecutorTx.JobInsertFastMany)
 }
 
-// JobSchedule makes the jobs available whose time has come.
+// JobSchedule makes due jobs available.
 func (t *sqliteTx) JobSchedule(ctx context.Context, p *riverdriver.JobScheduleParams) ([]*riverdriver.JobScheduleResult, error) {
-	return patiently(ctx, p, t.ExecutorTx.JobSchedule)
+	return callWithoutDeadline(ctx, p, t.ExecutorTx.JobSchedule)
 }
 
-// LeaderDeleteExpired ends a leadership that was not renewed.
+// LeaderDeleteExpired deletes an expired leadership.
 func (t *sqliteTx) LeaderDeleteExpired(ctx context.Context, p *riverdriver.LeaderDeleteExpiredParams) (int, error) {
-	return patiently(ctx, p, t.ExecutorTx.LeaderDeleteExpired)
+	return callWithoutDeadline(ctx, p, t.ExecutorTx.LeaderDeleteExpired)
 }
 
 // LeaderAttemptElect makes this node the leader if there is none.
 func (t *sqliteTx) LeaderAttemptElect(ctx context.Context, p *riverdriver.LeaderElectParams) (bool, error) {
-	return patiently(ctx, p, t.ExecutorTx.LeaderAttemptElect)
+	return callWithoutDeadline(ctx, p, t.ExecutorTx.LeaderAttemptElect)
 }
 
-// LeaderAttemptReelect renews the leadership of this node.
+// LeaderAttemptReelect renews this node's leadership.
 func (t *sqliteTx) LeaderAttemptReelect(ctx context.Context, p *riverdriver.LeaderElectParams) (bool, error) {
-	return patiently(ctx, p, t.ExecutorTx.LeaderAttemptReelect)
+	return callWithoutDeadline(ctx, p, t.ExecutorTx.LeaderAttemptReelect)
 }
 
-func patiently[Params, Result any](ctx context.Context, p Params, do func(context.Context, Params) (Result, error)) (Result, error) {
-	ctx, release := patient(ctx)
+func callWithoutDeadline[Params, Result any](ctx context.Context, p Params, do func(context.Context, Params) (Result, error)) (Result, error) {
+	ctx, release := withoutDeadline(ctx)
 	defer release()
 	return do(ctx, p)
 }
 
-// patient returns ctx without its deadline: it still ends when ctx is cancelled, which happens when River stops.
-func patient(ctx context.Context) (context.Context, func()) {
+// withoutDeadline returns ctx without its deadline. It still ends when ctx is cancelled, which happens when River
+// stops.
+func withoutDeadline(ctx context.Context) (context.Context, func()) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.Canceled) {

@@ -15,11 +15,12 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// longWrite is how long an import holds the writer in this test: long enough for an election (every 5 s) to begin in it
-// and to run into River's own timeout (5 s).
+// longWrite is how long an import holds the writer in this test. It is long enough for an election (every 5 s) to
+// begin and exceed River's timeout (5 s).
 const longWrite = 11 * time.Second
 
-// A transaction that holds the only writer of SQLite for long is not an error, and jobs run after it.
+// TestLongWriteTransaction: a transaction that holds the SQLite writer for long causes no error, and jobs run after
+// it.
 func TestLongWriteTransaction(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, store.Options{DataDir: storetest.SQLite(t)})
@@ -33,12 +34,12 @@ func TestLongWriteTransaction(t *testing.T) {
 		},
 		Periodic: []*river.PeriodicJob{Every(time.Second, onceNote{"tick"})},
 	})
-	ticks.next(t, "tick") // this node is the leader, and has become so
+	ticks.next(t, "tick") // this node has become the leader
 	enqueue(t, st, j, note{"before"})
 	seen.next(t, "before")
 
 	err := st.Write(tenant.System(t.Context()), func(ctx context.Context, _ *ent.Tx) error {
-		close(release) // the end of that job wants to be written now
+		close(release) // the result of this job must be written now
 		receive(t, time.After(longWrite))
 		return j.Enqueue(ctx, note{"inside"}, nil)
 	})
@@ -46,7 +47,7 @@ func TestLongWriteTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	enqueue(t, st, j, note{"after"})
-	ran := []string{receive(t, seen.begun), receive(t, seen.begun)} // side by side
+	ran := []string{receive(t, seen.begun), receive(t, seen.begun)} // concurrently
 	slices.Sort(ran)
 	if !slices.Equal(ran, []string{"after", "inside"}) {
 		t.Errorf("afterwards %v ran", ran)
@@ -54,7 +55,7 @@ func TestLongWriteTransaction(t *testing.T) {
 	for len(ticks.begun) > 0 {
 		<-ticks.begun
 	}
-	ticks.next(t, "tick") // and still is
+	ticks.next(t, "tick") // it still is the leader
 	stop(t, j)
 	if n := count(t, st, "SELECT COUNT(*) FROM river_job WHERE kind = 'note' AND state = 'completed' AND attempt = 1"); n != 3 {
 		t.Errorf("%d of 3 jobs were completed at the first attempt", n)
@@ -62,7 +63,7 @@ func TestLongWriteTransaction(t *testing.T) {
 	out.requireQuiet(t)
 }
 
-// Without jobs nobody asks for the writer: a reader answers.
+// TestFetchingWaitsForNoWriter: without jobs, fetching does not acquire the writer.
 func TestFetchingWaitsForNoWriter(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, store.Options{DataDir: storetest.SQLite(t)})
@@ -83,13 +84,13 @@ func TestFetchingWaitsForNoWriter(t *testing.T) {
 	}
 }
 
-func TestPatience(t *testing.T) {
+func TestWithoutDeadline(t *testing.T) {
 	t.Parallel()
 	type key struct{}
 	parent, cancelParent := context.WithCancelCause(context.WithValue(t.Context(), key{}, "kept"))
-	hurried, cancelHurried := context.WithDeadline(parent, time.Unix(0, 0))
-	defer cancelHurried()
-	ctx, release := patient(hurried)
+	expired, cancelExpired := context.WithDeadline(parent, time.Unix(0, 0))
+	defer cancelExpired()
+	ctx, release := withoutDeadline(expired)
 	if err := ctx.Err(); err != nil {
 		t.Errorf("a deadline ends it: %v", err)
 	}
@@ -100,7 +101,7 @@ func TestPatience(t *testing.T) {
 	receive(t, ctx.Done())
 
 	reason := errors.New("River stops")
-	ctx, release = patient(parent)
+	ctx, release = withoutDeadline(parent)
 	defer release()
 	cancelParent(reason)
 	receive(t, ctx.Done())

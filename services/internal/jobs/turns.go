@@ -6,34 +6,37 @@ import (
 	"time"
 )
 
-// upkeep stands for the deployment of jobs that have none: they are for the whole installation.
-const upkeep int64 = 0
+// noDeployment is the id for jobs of no deployment. They do maintenance of the whole installation.
+const noDeployment int64 = 0
 
-// mostRuns bounds what a node remembers of the runs of deployments.
-const mostRuns = 10_000
+// maxRuns bounds the memory of the last run per deployment.
+const maxRuns = 10_000
 
-// turn is one job that may begin: the first that waits in a run of a deployment.
+// turn is a job that may begin: the first waiting one in a run of a deployment.
 type turn struct{ deployment, run, job int64 }
 
-// turns decide which jobs of one queue begin next on this node (docs/decisions/0023-turns.md says why):
+// turns decides which jobs of a queue begin next on this node (see docs/decisions/0023-turns.md):
 //
-//   - Jobs of no deployment go first. They are few: each kind waits once.
-//   - Then each deployment that has jobs gets one in its turn, and in it each run. Inside a run River's order holds.
-//   - A deployment gets another place only while fewer of its jobs run here than places are free. So one alone fills half of them,
-//     and another one that comes later finds a place, however long those jobs take.
+//   - Jobs of no deployment go first. They are few, because each kind waits only once.
+//   - Then each deployment with jobs gets one per turn, and within a deployment each run. Within a run River's order
+//     applies.
+//   - A deployment gets another slot only while it has fewer running jobs on this node than there are free slots. A
+//     deployment that is alone thus fills half of the slots, and one that comes later finds a free slot, however long
+//     the jobs take.
 type turns struct {
 	mu sync.Mutex
 	// last is the deployment that had the last turn.
 	last int64
-	// runs are the run of each deployment that had its last turn.
+	// runs has the run of each deployment that had its last turn.
 	runs map[int64]int64
-	// running counts the jobs of each deployment that run here, and owners says whose each is, those of upkeep included.
+	// running counts the running jobs of each deployment on this node. owners has the deployment of each of them,
+	// including noDeployment.
 	running map[int64]int
 	owners  map[int64]int64
 
-	poll  time.Duration // how long the database is not asked without a reason
-	asked time.Time
-	// more: jobs were left waiting. ended: one has ended since.
+	poll   time.Duration // minimum time between two polls of the database without a reason
+	polled time.Time
+	// more: jobs were left waiting. ended: a job has ended since.
 	more, ended bool
 }
 
@@ -41,34 +44,34 @@ func newTurns(poll time.Duration) *turns {
 	return &turns{poll: poll, runs: map[int64]int64{}, running: map[int64]int{}, owners: map[int64]int64{}}
 }
 
-// due reports whether the database should be asked now: after the time of a poll, or when a job ended while others were
-// waiting.
+// due reports whether to query the database now: after the poll interval, or when a job has ended while others
+// wait.
 func (t *turns) due(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now.Sub(t.asked) < t.poll && !(t.more && t.ended) {
+	if now.Sub(t.polled) < t.poll && !(t.more && t.ended) {
 		return false
 	}
-	t.asked, t.ended = now, false
+	t.polled, t.ended = now, false
 	return true
 }
 
-// left notes whether jobs were left waiting.
-func (t *turns) left(more bool) {
+// setMore records whether jobs were left waiting.
+func (t *turns) setMore(more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.more = more
 }
 
-// lookAt says after which deployment the next turn is, and how many deployments are enough to fill the free places: of
-// any more than those that have jobs running, each may have one.
-func (t *turns) lookAt(free int) (last int64, deployments int) {
+// scanRange returns the deployment of the last turn, and how many deployments must be read to fill the free slots.
+// Deployments with running jobs may be refused, so it adds their number.
+func (t *turns) scanRange(free int) (last int64, deployments int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.last, free + len(t.running)
 }
 
-// lastRun is the run of a deployment that had its last turn; -1 is none.
+// lastRun returns the run of a deployment that had its last turn, or -1.
 func (t *turns) lastRun(deployment int64) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,14 +81,14 @@ func (t *turns) lastRun(deployment int64) int64 {
 	return -1
 }
 
-// admits reports whether a deployment may have one of the free places.
+// admits reports whether a deployment may have one of the free slots.
 func (t *turns) admits(deployment int64, free int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return free > 0 && (deployment == upkeep || t.running[deployment] < free)
+	return free > 0 && (deployment == noDeployment || t.running[deployment] < free)
 }
 
-// begin notes that a job has got a place.
+// begin assigns a slot to a job.
 func (t *turns) begin(c turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,17 +96,17 @@ func (t *turns) begin(c turn) {
 		return
 	}
 	t.owners[c.job] = c.deployment
-	if c.deployment == upkeep {
+	if c.deployment == noDeployment {
 		return
 	}
-	if len(t.runs) >= mostRuns {
+	if len(t.runs) >= maxRuns {
 		clear(t.runs)
 	}
 	t.last, t.runs[c.deployment] = c.deployment, c.run
 	t.running[c.deployment]++
 }
 
-// end notes that a job has given its place back, or has not got it. It may be called again.
+// end frees the slot of a job that has ended or could not be claimed. It is idempotent.
 func (t *turns) end(job int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,7 +116,7 @@ func (t *turns) end(job int64) {
 	}
 	t.ended = true
 	delete(t.owners, job)
-	if deployment == upkeep {
+	if deployment == noDeployment {
 		return
 	}
 	if t.running[deployment]--; t.running[deployment] == 0 {
@@ -121,14 +124,14 @@ func (t *turns) end(job int64) {
 	}
 }
 
-// choose fills free places from the deployments that have jobs, in the order of their turns, and notes that those jobs
-// begin. next finds for each deployment the next job that is not among those chosen, and leaves those out that have
-// none. more tells whether jobs may be left.
+// choose fills free slots with jobs of the waiting deployments in order of turns, and assigns the slots. next finds
+// the next job of each deployment that is not among the chosen ones, and omits deployments without one. more
+// reports whether jobs may be left.
 func (t *turns) choose(free int, waiting []int64, next func(deployments []int64, chosen []turn) ([]turn, error)) (chosen []turn, more bool, err error) {
 	waiting = slices.Clone(waiting)
 	for free > 0 && len(waiting) > 0 {
-		may := waiting[:1] // upkeep, all of it before others
-		if waiting[0] != upkeep {
+		may := waiting[:1] // all jobs of no deployment go before others
+		if waiting[0] != noDeployment {
 			may = slices.DeleteFunc(slices.Clone(waiting), func(deployment int64) bool { return !t.admits(deployment, free) })
 		}
 		if len(may) == 0 {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is a queue in memory: jobs of deployments and runs, in River's order.
+// model is a queue in memory: jobs by deployment and run, in River's order.
 type model struct {
 	turns   *turns
 	places  int
@@ -27,7 +27,7 @@ func (m *model) add(deployment, run int64) {
 	m.waiting[deployment][run] = append(m.waiting[deployment][run], m.id)
 }
 
-// first is the next job of a deployment after a run.
+// first returns the next job of a deployment after a run.
 func (m *model) first(deployment, after int64, chosen []turn) (turn, bool) {
 	runs := slices.Sorted(maps.Keys(m.waiting[deployment]))
 	later := func(a, b int64) int { return cmp.Or(cmp.Compare(b2i(a <= after), b2i(b <= after)), cmp.Compare(a, b)) }
@@ -49,7 +49,8 @@ func b2i(b bool) int {
 	return 0
 }
 
-// list is what the database answers: upkeep, then the deployments after the last turn, as many as were asked for.
+// list returns what the database would: noDeployment, then the deployments after the last turn, up to the requested
+// number.
 func (m *model) list(last int64, most int) (list []int64) {
 	for _, deployment := range slices.Sorted(maps.Keys(m.waiting)) {
 		if len(m.waiting[deployment]) > 0 {
@@ -57,7 +58,7 @@ func (m *model) list(last int64, most int) (list []int64) {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b int64) int {
-		lap := func(d int64) int { return b2i(d != upkeep) + b2i(d != upkeep && d <= last) }
+		lap := func(d int64) int { return b2i(d != noDeployment) + b2i(d != noDeployment && d <= last) }
 		return cmp.Compare(lap(a), lap(b))
 	})
 	return list[:min(len(list), most+1)]
@@ -70,7 +71,7 @@ func (m *model) remove(c turn) {
 	}
 }
 
-// counts is how many jobs of each deployment run.
+// counts returns the number of running jobs by deployment.
 func (m *model) counts() map[int64]int {
 	counts := map[int64]int{}
 	for _, c := range m.running {
@@ -79,10 +80,10 @@ func (m *model) counts() map[int64]int {
 	return counts
 }
 
-// fetch chooses, and checks each choice against the policy.
+// fetch chooses jobs and checks each choice against the policy.
 func (m *model) fetch(t *rapid.T, passed map[[2]int64]int) {
 	free := m.places - len(m.running)
-	last, most := m.turns.lookAt(free)
+	last, most := m.turns.scanRange(free)
 	chosen, more, err := m.turns.choose(free, m.list(last, most), func(deployments []int64, chosen []turn) (found []turn, _ error) {
 		for _, deployment := range deployments {
 			if c, ok := m.first(deployment, m.turns.lastRun(deployment), chosen); ok {
@@ -96,21 +97,21 @@ func (m *model) fetch(t *rapid.T, passed map[[2]int64]int) {
 	}
 	for i, c := range chosen {
 		counts := m.counts()
-		if c.deployment != upkeep {
-			if len(m.waiting[upkeep]) > 0 {
-				t.Fatalf("deployment %d goes before upkeep", c.deployment)
+		if c.deployment != noDeployment {
+			if len(m.waiting[noDeployment]) > 0 {
+				t.Fatalf("deployment %d goes before jobs of no deployment", c.deployment)
 			}
 			if counts[c.deployment] >= free {
-				t.Fatalf("choice %d: deployment %d has %d places and gets one of %d free ones", i, c.deployment, counts[c.deployment], free)
+				t.Fatalf("choice %d: deployment %d has %d slots and gets one of %d free ones", i, c.deployment, counts[c.deployment], free)
 			}
 		}
 		if first := m.waiting[c.deployment][c.run][0]; first != c.job {
 			t.Fatalf("job %d goes before job %d of the same run", c.job, first)
 		}
-		for deployment := range m.waiting { // whoever has no place could have had this one, and has been passed over once more
-			if deployment != upkeep && c.deployment != upkeep && len(m.waiting[deployment]) > 0 && counts[deployment] == 0 && deployment != c.deployment {
+		for deployment := range m.waiting { // a deployment without a slot could have had this one: it was passed over once more
+			if deployment != noDeployment && c.deployment != noDeployment && len(m.waiting[deployment]) > 0 && counts[deployment] == 0 && deployment != c.deployment {
 				if passed[[2]int64{deployment, c.deployment}]++; passed[[2]int64{deployment, c.deployment}] > 1 {
-					t.Fatalf("deployment %d got two turns while %d had nothing at work", c.deployment, deployment)
+					t.Fatalf("deployment %d got two turns while %d had no running job", c.deployment, deployment)
 				}
 			}
 		}
@@ -120,22 +121,22 @@ func (m *model) fetch(t *rapid.T, passed map[[2]int64]int) {
 		free--
 	}
 	if free < 0 {
-		t.Fatalf("%d places too many", -free)
+		t.Fatalf("%d slots too many", -free)
 	}
 	counts, left := m.counts(), false
 	for deployment, runs := range m.waiting {
 		left = left || len(runs) > 0
-		if len(runs) > 0 && free > 0 && (deployment == upkeep || counts[deployment] < free) {
-			t.Fatalf("%d places are free, deployment %d has %d and waits", free, deployment, counts[deployment])
+		if len(runs) > 0 && free > 0 && (deployment == noDeployment || counts[deployment] < free) {
+			t.Fatalf("%d slots are free, deployment %d has %d and waits", free, deployment, counts[deployment])
 		}
 	}
 	if left && !more {
-		t.Fatal("jobs are left, and nobody will look when a place is free")
+		t.Fatal("jobs are left, and no poll is due when a slot is free")
 	}
 }
 
-// TestTurns: no place is free that a job may have; no deployment has more than the policy gives it; whoever has nothing
-// at work is passed over once by each other deployment at most; inside of a run the order holds.
+// TestTurns: no slot stays free that a job may have. No deployment exceeds its share. A deployment without running
+// jobs is passed over at most once by each other deployment. Within a run the order is kept.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -170,7 +171,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// The runs of a deployment take turns: each gets one before any gets another.
+// TestTurnsOfRuns: each run of a deployment gets one turn before any run gets another.
 func TestTurnsOfRuns(t *testing.T) {
 	t.Parallel()
 	m := &model{turns: newTurns(time.Second), places: 3, waiting: map[int64]map[int64][]int64{}, running: map[int64]turn{}}
@@ -199,7 +200,7 @@ func TestTurnsOfRuns(t *testing.T) {
 	}
 }
 
-// A deployment alone has half of the places, as many as all had before there were turns; others find one each.
+// TestThreshold: a deployment alone gets half of the slots, and other deployments still find one each.
 func TestThreshold(t *testing.T) {
 	t.Parallel()
 	q := newTurns(time.Second)
@@ -215,18 +216,18 @@ func TestThreshold(t *testing.T) {
 	for i, want := range []int{4, 2, 1, 1, 0} {
 		chosen, _, err := q.choose(free, []int64{int64(i) + 1}, next)
 		if err != nil || len(chosen) != want {
-			t.Errorf("deployment %d gets %d of %d free places, want %d: %v", i+1, len(chosen), free, want, err)
+			t.Errorf("deployment %d gets %d of %d free slots, want %d: %v", i+1, len(chosen), free, want, err)
 		}
 		free -= len(chosen)
 	}
-	// The first has four jobs at work: the place that one of them leaves is for whoever waits without any.
+	// The first deployment has four running jobs. When one of them ends, its slot goes to a deployment without any.
 	q.end(1)
 	if chosen, _, _ := q.choose(1, []int64{1, 5}, next); len(chosen) != 1 || chosen[0].deployment != 5 {
-		t.Errorf("the free place goes to %v", chosen)
+		t.Errorf("the free slot goes to %v", chosen)
 	}
 }
 
-// The database is asked once in the time of a poll, and sooner when a place got free that somebody waits for.
+// TestDue: the database is polled once per interval, and sooner when a slot becomes free while jobs wait.
 func TestDue(t *testing.T) {
 	t.Parallel()
 	q, now := newTurns(time.Second), time.Now()
@@ -244,7 +245,7 @@ func TestDue(t *testing.T) {
 		{after: 100 * time.Millisecond, more: true, ended: true, want: true},
 	} {
 		now = now.Add(step.after)
-		q.left(step.more)
+		q.setMore(step.more)
 		if step.ended {
 			q.begin(turn{job: 1})
 			q.end(1)

@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 )
 
-// The part of the wire protocol of OpenAI's chat completions that is used here.
+// The parts of OpenAI's chat completions protocol that are used here.
 type (
 	request struct {
 		Model               string          `json:"model"`
@@ -53,7 +53,7 @@ type (
 	}
 )
 
-// complete asks once, and again after what passes by itself. The status is 0 when there was no answer.
+// complete sends a request, with retries. The status is 0 when there was no response.
 func (p *Provider) complete(ctx context.Context, q request) (_ *completion, status int, err error) {
 	body, err := json.Marshal(q)
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *Provider) complete(ctx context.Context, q request) (_ *completion, stat
 	return &found, response.StatusCode, json.Unmarshal(answer, &found)
 }
 
-// send returns the first answer that no retry can better; its body is the caller's to close.
+// send returns the first response that a retry cannot improve. The caller closes its body.
 func (p *Provider) send(ctx context.Context, body []byte) (*http.Response, error) {
 	for retry := 0; ; retry++ {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(p.config.URL, "/")+"/chat/completions", bytes.NewReader(body))
@@ -102,8 +102,7 @@ func (p *Provider) send(ctx context.Context, body []byte) (*http.Response, error
 	}
 }
 
-// retryDelay says whether asking again may help, and how long to wait before: as the answer says, else half a second
-// that doubles each time.
+// retryDelay reports whether to retry, and the delay: Retry-After, or an exponential backoff from half a second.
 func retryDelay(response *http.Response, err error, retry int) (time.Duration, bool) {
 	delay := minRetryDelay << retry
 	if err != nil {

@@ -9,32 +9,32 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// How a server is told the schema, the surest first. Those that do not know a way answer 400.
+// How the schema is sent, in order of preference. A server that does not support a format answers 400.
 const (
 	bySchema     int32 = iota // response_format json_schema
-	byJSONObject              // response_format json_object, the schema in words
-	byWords                   // the schema in words
+	byJSONObject              // response_format json_object, with the schema in the prompt
+	byPrompt                  // the schema in the prompt
 	formats
 )
 
-// conversation is one question with all calls that it takes.
+// conversation is one question with all its calls.
 type conversation struct {
 	provider *Provider
 	question Question
 	answer   Answer
 }
 
-// run asks, and asks once more when the answer does not fit.
+// run asks, and asks again once when the answer does not match the schema.
 func (c *conversation) run(ctx context.Context, schema *jsonschema.Schema) error {
-	text, err := c.say(ctx, nil)
+	text, err := c.ask(ctx, nil)
 	if err != nil || schema == nil {
 		c.answer.Text = text
 		return err
 	}
 	found, wrong, _ := check(schema, text)
 	if wrong != "" {
-		// What was wrong is said to the model alone: the validator repeats the answer.
-		text, err = c.say(ctx, []message{
+		// Only the model gets the validator's message, because it repeats the answer.
+		text, err = c.ask(ctx, []message{
 			{"assistant", text},
 			{"user", "This answer does not fit the JSON Schema: " + wrong + "\nAnswer again with one JSON value that fits it, and nothing else."},
 		})
@@ -43,18 +43,18 @@ func (c *conversation) run(ctx context.Context, schema *jsonschema.Schema) error
 		}
 		var where string
 		if found, wrong, where = check(schema, text); wrong != "" {
-			return retryable("the model's answer does not fit the schema, twice: %s", where)
+			return retryable("the model's answer does not match the schema, even after a second call: %s", where)
 		}
 	}
 	c.answer.Text, c.answer.JSON = text, found
 	return nil
 }
 
-// say makes one call, in the first form that the server takes. The form is remembered once it has worked: a request
-// that is bad for another reason must not cost the others their schema.
-func (c *conversation) say(ctx context.Context, further []message) (string, error) {
+// ask makes one call, in the first format that the server accepts. A format is remembered only after it has worked,
+// so that a request that is invalid for another reason does not turn off schemas.
+func (c *conversation) ask(ctx context.Context, further []message) (string, error) {
 	if c.question.Schema == nil {
-		return c.call(ctx, byWords, further)
+		return c.call(ctx, byPrompt, further)
 	}
 	first := c.provider.format.Load()
 	for format := first; ; format++ {
@@ -65,15 +65,15 @@ func (c *conversation) say(ctx context.Context, further []message) (string, erro
 		}
 		switch {
 		case err == nil && format == first:
-			c.provider.proven.Store(true)
-		case err == nil && !c.provider.proven.Load():
+			c.provider.confirmed.Store(true)
+		case err == nil && !c.provider.confirmed.Load():
 			c.provider.format.CompareAndSwap(first, format)
 		}
 		return text, err
 	}
 }
 
-// call makes one call and reads the text of its answer.
+// call makes one call and returns the text of its answer.
 func (c *conversation) call(ctx context.Context, format int32, further []message) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.provider.config.Timeout)
 	defer cancel()
@@ -85,7 +85,7 @@ func (c *conversation) call(ctx context.Context, format int32, further []message
 	return textOf(found.Choices[0])
 }
 
-// textOf reads a choice. What the model or its provider refuses, it refuses the next time too.
+// textOf returns the text of a choice. Refusals of the model or provider are permanent.
 func textOf(choice choice) (string, error) {
 	switch {
 	case choice.Message.Refusal != "":
@@ -93,7 +93,7 @@ func textOf(choice choice) (string, error) {
 	case choice.FinishReason == "content_filter":
 		return "", permanent("the provider's content filter withheld the answer")
 	case choice.FinishReason == "length":
-		return "", permanent("the model's answer was cut off at its longest: allow more with maxTokens, or ask for less at a time")
+		return "", permanent("the model's answer was cut off at its length limit: raise maxTokens, or ask for less")
 	case choice.Message.Content == "":
 		return "", retryable("the model's answer is empty")
 	}

@@ -1,6 +1,6 @@
-// Package llm asks a language model, over any API that speaks OpenAI's chat completions: the vendor's own, a gateway,
-// or a local server. Answers with a schema are checked against it before anybody sees them.
+// Package llm asks a language model over any API that is compatible with OpenAI's chat completions: a vendor, a
+// gateway, or a local server. Answers to questions with a schema are validated.
 //
-// A prompt holds code, and an answer repeats it. Neither they nor the key are ever part of an error, a log line, a span
-// or a metric: errors are sentences of this package alone, and say which setting to look at.
+// Prompts contain code, and answers repeat it. Prompts, answers and the key never appear in errors, logs, spans or
+// metrics. Errors have only texts of this package, and name the setting to check.
 package llm

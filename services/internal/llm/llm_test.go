@@ -104,7 +104,8 @@ func TestNotConfigured(t *testing.T) {
 	}
 }
 
-// Servers that know no response_format get the schema in words, and are not asked in vain again.
+// TestServersWithoutSchemas: servers without response_format get the schema in the prompt, and later calls start
+// with that format.
 func TestServersWithoutSchemas(t *testing.T) {
 	for knows, wantCalls := range map[string]int{"json_object": 2, "": 3} {
 		server, p := serve(t, func(r llmtest.Request) llmtest.Reply {
@@ -124,12 +125,12 @@ func TestServersWithoutSchemas(t *testing.T) {
 		}
 		last := server.Requests()[wantCalls]
 		if !strings.Contains(last.System, `"false_positive"`) || !strings.HasPrefix(last.System, "Triage.") {
-			t.Errorf("%q: the schema is not in the words %q", knows, last.System)
+			t.Errorf("%q: the schema is not in the prompt %q", knows, last.System)
 		}
 	}
 }
 
-// A request that no form makes good costs nobody else the schema.
+// TestBadRequestIsNotRemembered: a request that is invalid in every format does not turn off schemas for others.
 func TestBadRequestIsNotRemembered(t *testing.T) {
 	server, p := serve(t, func(r llmtest.Request) llmtest.Reply {
 		if r.Prompt == "too long" {
@@ -146,7 +147,7 @@ func TestBadRequestIsNotRemembered(t *testing.T) {
 	}
 }
 
-// One odd schema that the API does not take costs the others nothing, when it has taken schemas before.
+// TestOddSchemaIsNotRemembered: one schema that the API rejects does not turn off schemas once others have worked.
 func TestOddSchemaIsNotRemembered(t *testing.T) {
 	server, p := serve(t, func(r llmtest.Request) llmtest.Reply {
 		if r.Prompt == "odd" && r.Format == "json_schema" {
@@ -203,17 +204,17 @@ func TestFailures(t *testing.T) {
 		"long wait":      {llmtest.Status(429, "3600"), false, "status 429"},
 		"out of order":   {llmtest.Status(500, "0"), false, "status 500"},
 		"overloaded":     {llmtest.Status(529, "0"), false, "status 529"},
-		"malformed":      {llmtest.Malformed(), false, "broke off"},
+		"malformed":      {llmtest.Malformed(), false, "incomplete"},
 		"no completion":  {llmtest.Raw(`{"choices":[]}`), false, "OpenAI-compatible"},
 		"list":           {llmtest.Raw(`[1]`), false, "OpenAI-compatible"},
-		"cut off":        {llmtest.Truncated(goodJSON), false, "broke off"},
-		"no JSON":        {llmtest.Text("I would rather not say."), false, "it is no JSON"},
+		"cut off":        {llmtest.Truncated(goodJSON), false, "incomplete"},
+		"no JSON":        {llmtest.Text("I would rather not say."), false, "it is not JSON"},
 		"refusal":        {llmtest.Refusal("I cannot help with hunter2."), true, "refused to answer"},
 		"filtered":       {llmtest.Filtered(), true, "content filter"},
 		"longest":        {llmtest.TooLong(`{"verdict": "tr`), true, "maxTokens"},
 		"empty":          {llmtest.Text(""), false, "empty"},
 		"far too large":  {llmtest.Raw(`{"a":"` + strings.Repeat("a", 9<<20) + `"}`), true, "larger than"},
-		"deep":           {llmtest.Text(strings.Repeat("[", 100_000)), false, "no JSON"},
+		"deep":           {llmtest.Text(strings.Repeat("[", 100_000)), false, "not JSON"},
 		"schema's words": {llmtest.Text(`{"$ref": "file:///etc/passwd"}`), false, "/additionalProperties"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +228,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// What passes by itself is asked again, as Retry-After says.
+// TestRetries: transient failures are retried, after the delay in Retry-After.
 func TestRetries(t *testing.T) {
 	for name, first := range map[string]llmtest.Reply{"429": llmtest.Status(429, "0"), "503": llmtest.Status(503, "0")} {
 		server, p := serve(t, llmtest.Script(first, first, good))
@@ -295,7 +296,7 @@ func TestAnswersInWords(t *testing.T) {
 	}
 }
 
-// Nothing of what is sent and received, and no credential, is in errors, logs and metrics.
+// TestCanary: requests, responses and credentials never appear in errors, logs and metrics.
 func TestCanary(t *testing.T) {
 	const canary = "canary-6f1e"
 	var log bytes.Buffer
@@ -325,7 +326,7 @@ func TestCanary(t *testing.T) {
 		}
 	}
 	if strings.Contains(log.String(), canary) {
-		t.Errorf("in the log: %s", &log)
+		t.Errorf("leaked into the log: %s", &log)
 	}
 }
 
@@ -349,7 +350,7 @@ palisade_model_tokens_total{direction="output"} 20
 	}
 }
 
-// Many askers share a few connections, and nobody waits for ever.
+// TestConcurrency: many concurrent questions share a few connections, and none waits forever.
 func TestConcurrency(t *testing.T) {
 	var now, most atomic.Int32
 	release := make(chan struct{})

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics have no labels that a tenant could fill.
+// metrics have no labels with values from tenants.
 type metrics struct {
 	requests, tokens *prometheus.CounterVec
 	cost             prometheus.Counter

@@ -16,63 +16,64 @@ import (
 	"github.com/palisade/palisade/services/internal/egress"
 )
 
-// Config is what the operator sets.
+// Config is set by the operator.
 type Config struct {
-	// URL is the base URL of the API ("https://api.openai.com/v1"); empty: nothing is asked.
+	// URL is the base URL of the API ("https://api.openai.com/v1"). If empty, the provider is not configured.
 	URL string
-	// Key is sent as a bearer token; empty when the API needs none.
+	// Key is sent as a bearer token; empty if the API needs none.
 	Key string
-	// Model is asked when a question names none.
+	// Model is the default model.
 	Model string
-	// Timeout is for one answer, retries included; 0 means two minutes.
+	// Timeout limits one answer, including retries; 0 means two minutes.
 	Timeout time.Duration
-	// InputPrice and OutputPrice are in US dollars for a million tokens.
+	// InputPrice and OutputPrice are in US dollars per million tokens.
 	InputPrice, OutputPrice float64
 }
 
-// Limits of what a provider is asked.
+// Limits of calls.
 const (
 	defaultTimeout = 2 * time.Minute
-	// maxAnswer is in bytes: what the API sends around the answer included.
+	// maxAnswer limits the response body, in bytes.
 	maxAnswer = 8 << 20
-	// maxRetries of one call after 408, 409, 429, 5xx and connections that break, unless Retry-After asks for a longer
-	// wait than maxRetryDelay.
+	// maxRetries is the number of retries after 408, 409, 429, 5xx and connection errors. A Retry-After longer than
+	// maxRetryDelay is not retried.
 	maxRetries    = 2
 	minRetryDelay = 500 * time.Millisecond
 	maxRetryDelay = 20 * time.Second
-	// maxConcurrent questions of one node wait for answers; the others wait for their turn.
+	// maxConcurrent limits the questions in flight on one node. Others wait.
 	maxConcurrent = 8
 )
 
-// Provider asks the configured model. It is safe for use by several goroutines.
+// Provider asks the configured model. It is safe for concurrent use.
 type Provider struct {
 	config Config
 	client *http.Client
-	turn   chan struct{}
-	// format is the first of formats that the API is known to take.
+	slots  chan struct{}
+	// format is the first format that the API is known to support.
 	format atomic.Int32
-	// proven: the API has taken a question in that format, so that what it does not take is odd itself.
-	proven  atomic.Bool
-	metrics metrics
+	// confirmed: a question in this format has succeeded, so a rejected schema is itself the problem.
+	confirmed atomic.Bool
+	metrics   metrics
 }
 
-// New returns a provider that calls through the guard. Without URL or Model it answers ErrNotConfigured.
+// New returns a provider that calls through the egress guard. Without URL or Model it returns ErrNotConfigured for
+// each question.
 func New(c Config, guard *egress.Guard) *Provider {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
 	return &Provider{
-		config: c, turn: make(chan struct{}, maxConcurrent), metrics: newMetrics(),
-		// No redirects: prompt and key stay where the operator sent them.
+		config: c, slots: make(chan struct{}, maxConcurrent), metrics: newMetrics(),
+		// The client follows no redirects: the prompt and the key go only where the operator has sent them.
 		client: guard.Client(egress.Limits{Timeout: c.Timeout, MaxResponse: maxAnswer}),
 	}
 }
 
-// Configured reports whether there is a model to ask.
+// Configured reports whether there is a model.
 func (p *Provider) Configured() bool { return p.config.URL != "" && p.config.Model != "" }
 
-// Named reports whether a name means this provider: the host of its URL ("api.openai.com"), or a part of it between
-// dots ("openai") that is not the last. Case does not count.
+// Named reports whether name means this provider: the host of its URL ("api.openai.com"), or a label of the host
+// ("openai") except the last. It ignores case.
 func (p *Provider) Named(name string) bool {
 	u, err := url.Parse(p.config.URL)
 	if err != nil || u.Hostname() == "" {
@@ -89,36 +90,36 @@ func (p *Provider) Named(name string) bool {
 	return slices.Contains(parts[:len(parts)-1], name)
 }
 
-// Question is what a model is asked.
+// Question is a question to the model.
 type Question struct {
-	// System says what the model is to do; Prompt is what it is to do it with.
+	// System is the system prompt, Prompt the user's.
 	System, Prompt string
-	// Schema is the JSON Schema of the answer; nil: any text will do. References to other documents are refused.
+	// Schema is the JSON Schema of the answer; nil accepts any text. References to other documents are rejected.
 	Schema map[string]any
-	// SchemaName tells schemas apart at the provider: letters, digits, _ and -, at most 64; empty means "answer".
+	// SchemaName is the schema's name at the provider: letters, digits, _ and -, at most 64; empty means "answer".
 	SchemaName string
-	// Model is another than the configured one.
+	// Model overrides the configured model.
 	Model string
-	// MaxTokens bounds the answer; 0 means the model's own bound.
+	// MaxTokens limits the answer; 0 means the model's own limit.
 	MaxTokens int
 }
 
-// Answer is what the model said.
+// Answer is the model's answer.
 type Answer struct {
-	// JSON fits the schema of the question; nil without one.
+	// JSON matches the schema; nil without a schema.
 	JSON json.RawMessage
-	// Text is the answer as it came.
+	// Text is the unchanged answer.
 	Text string
-	// Model is the name by which the provider calls the one that answered.
+	// Model is the provider's name of the model that answered.
 	Model string
-	// InputTokens and OutputTokens are of all calls that the answer took.
+	// InputTokens and OutputTokens count all calls for the answer.
 	InputTokens, OutputTokens int64
-	// CostUSD is what these tokens cost by the configured prices.
+	// CostUSD is the cost of these tokens at the configured prices.
 	CostUSD float64
 }
 
-// Ask asks one question. An answer that does not fit the schema is asked for once more, with the reason. The Answer
-// holds tokens and cost also beside an error. Errors: ErrNotConfigured, that of ctx, or one that IsPermanent can judge.
+// Ask asks one question. If the answer does not match the schema, it asks once more with the reason. The Answer has
+// tokens and cost even with an error. Errors: ErrNotConfigured, the error of ctx, or one for IsPermanent.
 func (p *Provider) Ask(ctx context.Context, q Question) (Answer, error) {
 	if !p.Configured() {
 		return Answer{}, ErrNotConfigured
@@ -131,8 +132,8 @@ func (p *Provider) Ask(ctx context.Context, q Question) (Answer, error) {
 		q.Model = p.config.Model
 	}
 	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
 	case <-ctx.Done():
 		return Answer{}, ctx.Err()
 	}
@@ -142,8 +143,8 @@ func (p *Provider) Ask(ctx context.Context, q Question) (Answer, error) {
 	return c.answer, err
 }
 
-// countsCompletionTokens reports whether the API takes max_completion_tokens, the newer name of max_tokens, which
-// models of the vendor itself refuse and most other servers know alone.
+// countsCompletionTokens reports whether the API needs max_completion_tokens, the newer name of max_tokens.
+// OpenAI's newer models reject the old name, and most other servers know only that.
 func (p *Provider) countsCompletionTokens() bool {
 	u, err := url.Parse(p.config.URL)
 	return err == nil && (u.Hostname() == "api.openai.com" || strings.HasSuffix(u.Hostname(), ".openai.azure.com"))

@@ -13,74 +13,74 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// schemaURL names the question's schema; nothing is loaded from it.
+// schemaURL names the question's schema. Nothing is loaded from it.
 const schemaURL = "answer.json"
 
-// CheckSchema says why a schema cannot be used, nil when it can.
+// CheckSchema returns an error when a schema cannot be used.
 func CheckSchema(schema map[string]any) error {
 	_, err := compile(schema)
 	return err
 }
 
-// sealed refuses references to other documents: the library would read files of this machine.
-type sealed struct{}
+// noLoader rejects references to other documents. The library would read local files.
+type noLoader struct{}
 
-func (sealed) Load(string) (any, error) { return nil, errors.New("other documents are not loaded") }
+func (noLoader) Load(string) (any, error) { return nil, errors.New("other documents are not loaded") }
 
 func compile(schema map[string]any) (*jsonschema.Schema, error) {
 	if schema == nil {
 		return nil, nil
 	}
-	// Go maps from YAML and from code hold ints, which the library does not know as JSON numbers.
+	// Maps from YAML and from code have ints, which the library does not accept as JSON numbers.
 	encoded, err := json.Marshal(schema)
 	if err != nil {
-		return nil, permanent("the schema of the answer is no JSON")
+		return nil, permanent("the schema of the answer is not JSON")
 	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(encoded))
 	if err != nil {
-		return nil, permanent("the schema of the answer is no JSON")
+		return nil, permanent("the schema of the answer is not JSON")
 	}
 	c := jsonschema.NewCompiler()
-	c.UseLoader(sealed{})
+	c.UseLoader(noLoader{})
 	if err := c.AddResource(schemaURL, document); err != nil {
-		return nil, permanent("the schema of the answer is no JSON Schema")
+		return nil, permanent("the schema of the answer is not a JSON Schema")
 	}
 	compiled, err := c.Compile(schemaURL)
 	if err != nil {
-		return nil, permanent("the schema of the answer is no JSON Schema without references to other documents")
+		return nil, permanent("the schema of the answer is not a JSON Schema, or refers to other documents")
 	}
 	return compiled, nil
 }
 
-// check reads the answer from a model's text. text is what the model is told when the answer is wrong; where is what
-// people may read of it: places in the schema, nothing of the answer.
+// check extracts and validates the JSON of an answer. text is the problem in full, for the model. where is safe to
+// show to people: it names parts of the schema and nothing of the answer.
 func check(schema *jsonschema.Schema, answer string) (found json.RawMessage, text, where string) {
 	raw, ok := extract(answer)
 	if !ok {
-		return nil, "there is no JSON value in it", "it is no JSON"
+		return nil, "there is no JSON value in it", "it is not JSON"
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
-		return nil, "it is no JSON", "it is no JSON"
+		return nil, "it is not JSON", "it is not JSON"
 	}
 	if err := schema.Validate(value); err != nil {
-		return nil, err.Error(), places(err)
+		return nil, err.Error(), violations(err)
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, raw); err != nil {
-		return nil, "it is no JSON", "it is no JSON"
+		return nil, "it is not JSON", "it is not JSON"
 	}
 	return compact.Bytes(), "", ""
 }
 
-// maxPlaces is how many violations an error names.
-const maxPlaces = 3
+// maxViolations limits the violations that an error names.
+const maxViolations = 3
 
-// places lists the keywords of the schema that an answer violates.
-func places(err error) string {
+// violations lists the schema keywords that an answer violates.
+func violations(err error) string {
 	var violation *jsonschema.ValidationError
 	if !errors.As(err, &violation) {
-		return "it does not fit"
+		return "it does not match"
 	}
 	found := map[string]bool{}
 	var walk func(v *jsonschema.ValidationError)
@@ -98,14 +98,14 @@ func places(err error) string {
 	}
 	walk(violation)
 	names := slices.Sorted(maps.Keys(found))
-	if len(names) > maxPlaces {
-		names = append(names[:maxPlaces], "…")
+	if len(names) > maxViolations {
+		names = append(names[:maxViolations], "…")
 	}
 	return "it violates " + strings.Join(names, ", ")
 }
 
-// extract finds the JSON value in a text: all of it, inside of a code fence, or after words and the thoughts that local
-// models print first.
+// extract finds the JSON value in a text: the whole text, a code fence, or the part after words and after the
+// thoughts that local models print first.
 func extract(text string) (json.RawMessage, bool) {
 	if _, after, thinks := strings.Cut(text, "</think>"); thinks {
 		text = after
@@ -137,11 +137,11 @@ func extract(text string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// maxTries is how many brackets of a text are looked at as the beginning of the answer: each look may read all of it.
+// maxTries limits the brackets that are tried as the start of the answer, because each try may read the whole text.
 const maxTries = 30
 
-// strictable reports whether the API can be asked to hold the model to the schema: every object must name all of its
-// properties as required and allow no others.
+// strictable reports whether the schema qualifies for the API's strict mode: every object must require all its
+// properties and allow no others.
 func strictable(node any) bool {
 	switch n := node.(type) {
 	case map[string]any:

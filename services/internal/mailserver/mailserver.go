@@ -1,4 +1,4 @@
-// Package mailserver reads the settings of the mail server that e-mail is sent through.
+// Package mailserver parses the settings of the outgoing mail server.
 package mailserver
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Config is the operator's mail server. The zero value means that no e-mail is sent.
+// Config is the operator's mail server. The zero value disables e-mail.
 type Config struct {
 	Host, Port     string
 	ImplicitTLS    bool
@@ -20,13 +20,13 @@ type Config struct {
 	From           string
 }
 
-// Enabled tells whether e-mail can be sent.
+// Enabled reports whether e-mail can be sent.
 func (c Config) Enabled() bool { return c.Host != "" }
 
-// String is host:port, so that a password is never printed.
+// String is host:port, without the password.
 func (c Config) String() string { return net.JoinHostPort(c.Host, c.Port) }
 
-// GoString is String: %#v prints no password either.
+// GoString keeps %#v from printing the password.
 func (c Config) GoString() string { return c.String() }
 
 // Parse reads the settings smtp and smtp-from. An empty smtp gives the zero value.
@@ -45,13 +45,13 @@ func Parse(smtp, from string) (Config, error) {
 	return c, nil
 }
 
-// CheckSMTP says what is wrong with the setting smtp; nil when nothing is. The text has no password in it.
+// CheckSMTP returns the problem with the setting smtp, or nil. The text contains no password.
 func CheckSMTP(text string) error {
 	_, err := parseSMTP(text)
 	return err
 }
 
-// CheckFrom says what is wrong with the setting smtp-from; nil when nothing is.
+// CheckFrom returns the problem with the setting smtp-from, or nil.
 func CheckFrom(text string) error {
 	if _, err := mail.ParseAddress(text); err != nil {
 		return fmt.Errorf("got %q, want an address such as palisade@example.com or Palisade <palisade@example.com>", text)
@@ -64,7 +64,7 @@ var errSMTPForm = errors.New("want smtp://user:password@host:587 (STARTTLS) or s
 
 func parseSMTP(text string) (Config, error) {
 	u, err := url.Parse(text)
-	if err != nil { // quotes the URL, and with it the password
+	if err != nil { // quotes the URL, including the password
 		return Config{}, errSMTPForm
 	}
 	c := Config{Host: u.Hostname(), Port: u.Port()}

@@ -1,5 +1,4 @@
-// Package pace tells uploads that come too slowly from others: one that trickles holds a place, and disk, that others
-// wait for.
+// Package pace detects uploads that are too slow. A slow upload holds a slot and disk space that others wait for.
 package pace
 
 import (
@@ -12,16 +11,17 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// Rule is the least average rate: in each window of waiting for a sender, Rate bytes must come for each second of it.
-// What the receiver does between is not the sender's fault, and does not count.
+// Rule is the minimum average rate of an upload. In each window of waiting for the sender, Rate bytes must arrive for
+// each second of the window. The receiver's own processing time does not count.
 type Rule struct {
-	// Rate is in bytes a second; 0 means any.
+	// Rate is in bytes per second. 0 means no minimum.
 	Rate int64
-	// Window is how long nothing is said.
+	// Window is how much waiting time passes between two checks.
 	Window time.Duration
 }
 
-// ForMessages is the rule for those who are seen only in messages of up to size bytes: they get the time for one more.
+// ForMessages adapts the rule to uploads that are measured in whole messages of up to size bytes: they get the time for
+// one more message.
 func (r Rule) ForMessages(size int64) Rule {
 	if r.Rate > 0 {
 		r.Window += time.Duration(float64(size) / float64(r.Rate) * float64(time.Second))
@@ -29,9 +29,9 @@ func (r Rule) ForMessages(size int64) Rule {
 	return r
 }
 
-// Error is what the sender is told.
+// Error is the error for the sender.
 func (r Rule) Error() error {
-	text := "the upload came too slowly: less than " + humanize.IBytes(uint64(r.Rate)) + " a second (upload-min-rate) over " +
+	text := "the upload was too slow: less than " + humanize.IBytes(uint64(r.Rate)) + " a second (upload-min-rate) over " +
 		r.Window.Round(time.Second).String() + ": send it over a faster connection, compressed or in parts"
 	return apierr.New(codes.DeadlineExceeded, errorsv1.Reason_REASON_DEADLINE_EXCEEDED, text)
 }
@@ -43,13 +43,13 @@ type Meter struct {
 	waited time.Duration
 }
 
-// Meter begins to measure.
+// Meter returns a new meter for one upload.
 func (r Rule) Meter() *Meter { return &Meter{rule: r} }
 
-// Left is how long may be waited for the next bytes; false means for ever.
+// Left is the longest permitted wait for the next bytes. false means no limit.
 func (m *Meter) Left() (time.Duration, bool) { return m.rule.Window - m.waited, m.rule.Rate > 0 }
 
-// Add notes that n bytes came after a wait. A window ends when it has all its bytes.
+// Add records n bytes that arrived after a wait. A window ends when all its bytes have arrived.
 func (m *Meter) Add(n int, waited time.Duration) {
 	m.got, m.waited = m.got+int64(n), m.waited+waited
 	if float64(m.got) >= float64(m.rule.Rate)*m.rule.Window.Seconds() {

@@ -13,13 +13,13 @@ import (
 func TestPace(t *testing.T) {
 	rule := pace.Rule{Rate: 100, Window: 10 * time.Second}
 	m := rule.Meter()
-	for range 50 { // as slow as is allowed, for ever
+	for range 50 { // at the minimum rate, forever
 		m.Add(100, time.Second)
 		if m.Slow() {
 			t.Fatal("what comes fast enough is slow")
 		}
 	}
-	m.Add(1_000_000, time.Second) // saves nothing up for later
+	m.Add(1_000_000, time.Second) // saves nothing for later windows
 	if left, limited := m.Left(); !limited || left != 10*time.Second {
 		t.Errorf("%v %t", left, limited)
 	}

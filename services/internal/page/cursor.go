@@ -1,4 +1,5 @@
-// Package page makes the cursors of keyset lists: opaque, bound to the list and the filter that they were given for.
+// Package page encodes the cursors of keyset lists. They are opaque, and bound to the list and the filter that they
+// were issued for.
 package page
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// Key is a place in a list that is ordered by a number (a time in microseconds, mostly) and by id.
+// Key is the position in a list that is ordered by a number (mostly a time in microseconds) and by id.
 type Key struct{ Order, ID int64 }
 
 const (
@@ -34,7 +35,7 @@ func DigestOf(list string, filter proto.Message) (Digest, error) {
 	return Digest(sum[:digestSize]), nil
 }
 
-// Encode renders the cursor of the page behind key.
+// Encode returns the cursor of the page after key.
 func Encode(list Digest, key Key) string {
 	b := make([]byte, 0, cursorSize)
 	b = append(b, version)
@@ -44,8 +45,8 @@ func Encode(list Digest, key Key) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Decode reads a cursor. ok is false for "", the first page. Anything but a cursor that Encode made for the same list
-// is an INVALID_CURSOR error.
+// Decode reads a cursor. ok is false for "", the first page. Anything except a cursor that Encode returned for the same
+// list is an INVALID_CURSOR error.
 func Decode(list Digest, cursor string) (key Key, ok bool, err error) {
 	if cursor == "" {
 		return Key{}, false, nil

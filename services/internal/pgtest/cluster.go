@@ -12,18 +12,19 @@ import (
 	"strings"
 )
 
-// held keeps the write end of the cluster's standard input open: were it collected, the cluster would end.
+// held keeps the write end of the cluster's standard input open. If it were garbage collected, the cluster would
+// stop.
 var held []io.Closer
 
-// startCluster runs .ci/with-postgres around a command that prints the URL and then waits for the end of its input. The
-// input is a pipe from this program, so the kernel ends the cluster with the program, even a killed one.
+// startCluster runs .ci/with-postgres with a command that prints the URL and waits for the end of its input. The
+// input is a pipe from this program, so the cluster stops with the program, even when the program is killed.
 func startCluster() (string, error) {
 	script, err := findScript()
 	if err != nil {
 		return "", err
 	}
 	cmd := exec.Command(script, "sh", "-c", `echo "$`+Env+`"; exec cat`)
-	// Its messages go through a pipe: with our own stderr in its hands, `go test` would wait for it.
+	// stderr goes through a pipe: if the cluster inherited it, `go test` would wait for the cluster.
 	var messages bytes.Buffer
 	cmd.Stderr = &messages
 	stdin, err := cmd.StdinPipe()
@@ -40,15 +41,15 @@ func startCluster() (string, error) {
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		_ = stdin.Close()
-		err = cmd.Wait() // after it, messages is complete
+		err = cmd.Wait() // messages is complete after Wait
 		return "", fmt.Errorf("%s: %v\n%s", script, err, messages.String())
 	}
 	held = append(held, stdin)
 	return strings.TrimSpace(line), nil
 }
 
-// findScript finds .ci/with-postgres from the path of this source file or, where the build has trimmed it, above the
-// working directory, which `go test` sets to that of the package.
+// findScript finds .ci/with-postgres relative to this source file. If the build has trimmed the path, it searches
+// above the working directory, which `go test` sets to the package directory.
 func findScript() (string, error) {
 	var starts []string
 	if _, source, _, ok := runtime.Caller(0); ok && filepath.IsAbs(source) {

@@ -1,6 +1,6 @@
-// Package pgtest gives each test an empty PostgreSQL database of its own.
+// Package pgtest gives each test its own empty PostgreSQL database.
 //
-// It uses the server named by PALISADE_TEST_POSTGRES, which `make test` sets. Without it (a plain `go test` of one
-// package) it starts a throw-away cluster with .ci/with-postgres, once for the test program, and the cluster ends with
-// that program however the program ends.
+// It uses the server in PALISADE_TEST_POSTGRES, which `make test` sets. Without it (a plain `go test` of one
+// package) it starts a temporary cluster with .ci/with-postgres, once per test program. The cluster stops with the
+// program, however the program ends.
 package pgtest

@@ -16,11 +16,11 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// Env is the variable that names the test server: a postgres:// URL of a user who may create databases.
+// Env is the variable with the URL of the test server. Its user must be allowed to create databases.
 const Env = "PALISADE_TEST_POSTGRES"
 
-// patience is how long one CREATE or DROP DATABASE may take on a busy machine.
-const patience = 3 * time.Minute
+// timeout limits one CREATE or DROP DATABASE on a busy machine.
+const timeout = 3 * time.Minute
 
 var server = sync.OnceValues(func() (string, error) {
 	if given := os.Getenv(Env); given != "" {
@@ -29,8 +29,8 @@ var server = sync.OnceValues(func() (string, error) {
 	return startCluster()
 })
 
-// NewDatabase creates an empty database and returns its URL. The database is dropped when the test ends, whoever is
-// still connected to it. The test fails at once when there is no server and none can be started.
+// NewDatabase creates an empty database and returns its URL. The database is dropped when the test ends, even with
+// open connections. The test fails at once when no server is available and none can be started.
 func NewDatabase(t testing.TB) (databaseURL string) {
 	t.Helper()
 	testrun.SkipRepeated(t)
@@ -38,11 +38,12 @@ func NewDatabase(t testing.TB) (databaseURL string) {
 	if err != nil {
 		t.Fatalf("no PostgreSQL for this test: %v", err)
 	}
-	return create(t, serverURL, "template0") // which has no connections that could block the copy; template1 may
+	// template0 has no connections that could block the copy; template1 may have some
+	return create(t, serverURL, "template0")
 }
 
-// NewCopy is NewDatabase, but the database is a copy of one that fill makes. That is kept under a name for all programs
-// that use the server: the first one that wants it fills it.
+// NewCopy is NewDatabase with a copy of a template that fill creates. The template is shared by all programs that
+// use the server. The first one that needs it fills it.
 func NewCopy(t testing.TB, of string, fill func(databaseURL string) error) (databaseURL string) {
 	t.Helper()
 	testrun.SkipRepeated(t)
@@ -51,14 +52,14 @@ func NewCopy(t testing.TB, of string, fill func(databaseURL string) error) (data
 		t.Fatalf("no PostgreSQL for this test: %v", err)
 	}
 	if err := keep(serverURL, of, fill); err != nil {
-		t.Fatalf("make the database %s: %v", of, err)
+		t.Fatalf("create the database %s: %v", of, err)
 	}
 	return create(t, serverURL, of)
 }
 
 func create(t testing.TB, serverURL, template string) (databaseURL string) {
 	t.Helper()
-	// The name leads back to the test when a database is left behind by a killed program.
+	// The name identifies the test when a killed program has left the database.
 	name := "palisade_" + identifier(t.Name()) + "_" + strings.ToLower(rand.Text()[:10])
 	databaseURL, err := at(serverURL, name)
 	if err != nil {
@@ -76,30 +77,30 @@ func create(t testing.TB, serverURL, template string) (databaseURL string) {
 	return databaseURL
 }
 
-// at is the URL of another database of the same server.
+// at returns the URL of another database of the same server.
 func at(serverURL, name string) (string, error) {
 	u, err := url.Parse(serverURL)
 	if err != nil {
-		return "", fmt.Errorf("%s is no URL", Env) // the text of err would show a password
+		return "", fmt.Errorf("%s is no URL", Env) // the error may contain a password
 	}
 	u.Path = "/" + name
 	return u.String(), nil
 }
 
-// keep fills a database unless it is there. Programs that want the same one wait for each other.
+// keep creates and fills a database if it is missing. A lock serializes programs that need the same one.
 func keep(serverURL, name string, fill func(databaseURL string) error) error {
 	kept.Lock()
 	defer kept.Unlock()
 	if kept.names[name] {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, serverURL)
 	if err != nil {
 		return fmt.Errorf("connect to the server of %s: %w", Env, err)
 	}
-	defer func() { _ = conn.Close(context.Background()) }() // and with it the lock
+	defer func() { _ = conn.Close(context.Background()) }() // this also releases the lock
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock(hashtext($1))", name); err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func keep(serverURL, name string, fill func(databaseURL string) error) error {
 	if !there {
 		unfinished := name + "_unfinished"
 		quoted := pgx.Identifier{unfinished}.Sanitize()
-		// Somebody may have been killed while he filled it.
+		// A program may have been killed while it filled the database.
 		if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+quoted+" WITH (FORCE)"); err != nil {
 			return err
 		}
@@ -132,16 +133,16 @@ func keep(serverURL, name string, fill func(databaseURL string) error) error {
 	return nil
 }
 
-// kept are the databases that this program knows to be there.
+// kept has the databases that are known to exist.
 var kept = struct {
 	sync.Mutex
 	names map[string]bool
 }{names: map[string]bool{}}
 
-// administer runs one statement on a connection of its own: CREATE DATABASE refuses to run inside a transaction, and
-// an idle connection would be one fewer for the tests.
+// administer runs one statement on a separate connection. CREATE DATABASE cannot run inside a transaction, and a
+// pooled idle connection would be missing for the tests.
 func administer(serverURL, statement string) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, serverURL)
 	if err != nil {
@@ -152,7 +153,7 @@ func administer(serverURL, statement string) (err error) {
 	return err
 }
 
-// identifier keeps what may stand in a database name, and little enough of it for PostgreSQL's 63 bytes.
+// identifier keeps the characters that are valid in a database name, up to PostgreSQL's limit of 63 bytes.
 func identifier(testName string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {

@@ -76,14 +76,14 @@ func TestIdentifier(t *testing.T) {
 	}
 }
 
-// The cluster must not outlive the program that asked for it.
+// TestClusterEndsWithItsInput: the cluster stops with the program that started it.
 func TestClusterEndsWithItsInput(t *testing.T) {
 	script, err := findScript()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(script, "sh", "-c", `echo "$`+Env+`"; exec cat`)
-	cmd.Env = append(os.Environ(), Env+"=") // a cluster of its own, also where the suite already has one
+	cmd.Env = append(os.Environ(), Env+"=") // a separate cluster, even when the suite has one
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

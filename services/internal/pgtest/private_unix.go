@@ -21,8 +21,8 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// NewCluster starts a cluster for one test alone, which may break it, and returns the URL of its first database. It
-// ends with the test.
+// NewCluster starts a cluster for one test, which may break it, and returns the URL of its first database. It stops
+// when the test ends.
 func NewCluster(t testing.TB) (databaseURL string) {
 	t.Helper()
 	testrun.SkipRepeated(t)
@@ -50,15 +50,15 @@ func NewCluster(t testing.TB) (databaseURL string) {
 		t.Fatalf("start %s: %v", script, err)
 	}
 	t.Cleanup(func() {
-		_ = stdin.Close() // which ends it
-		_ = cmd.Wait()    // how a cluster ends that a test has broken is of no interest
+		_ = stdin.Close() // this stops the cluster
+		_ = cmd.Wait()    // the test may have broken the cluster, so its exit code does not matter
 	})
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", script, err, messages.String())
 	}
 	databaseURL = strings.TrimSpace(line)
-	// What was committed is there after a crash of its processes.
+	// Commits must survive a crash of its processes.
 	for _, statement := range []string{"ALTER SYSTEM SET synchronous_commit = on", "SELECT pg_reload_conf()"} {
 		if err := administer(databaseURL, statement); err != nil {
 			t.Fatal(err)
@@ -69,7 +69,7 @@ func NewCluster(t testing.TB) (databaseURL string) {
 
 // Standby is a server that follows a cluster of NewCluster.
 type Standby struct {
-	// URL is the same database there.
+	// URL is the same database on the standby.
 	URL string
 
 	t    testing.TB
@@ -77,13 +77,13 @@ type Standby struct {
 	dir  string
 }
 
-// machine is where clusters run: their programs, and the account that may run them.
+// machine has the PostgreSQL programs, and the account that may run them.
 type machine struct {
 	t   testing.TB
 	bin string
-	// data is the directory of the cluster that it was learned from.
+	// data is the data directory of the running cluster.
 	data       string
-	credential *syscall.Credential // nil: our own
+	credential *syscall.Credential // nil: the current user
 }
 
 func machineOf(t testing.TB, databaseURL string) *machine {
@@ -108,7 +108,7 @@ func machineOf(t testing.TB, databaseURL string) *machine {
 	return m
 }
 
-// run runs one of the programs of PostgreSQL.
+// run runs a PostgreSQL program.
 func (m *machine) run(ctx context.Context, name string, args ...string) {
 	m.t.Helper()
 	cmd := exec.CommandContext(ctx, filepath.Join(m.bin, name), args...)
@@ -121,7 +121,7 @@ func (m *machine) run(ctx context.Context, name string, args ...string) {
 	}
 }
 
-// NewStandby starts a hot standby of a cluster of NewCluster; it ends with the test.
+// NewStandby starts a hot standby of a cluster of NewCluster. It stops when the test ends.
 func NewStandby(t testing.TB, primaryURL string) *Standby {
 	t.Helper()
 	m := machineOf(t, primaryURL)
@@ -152,19 +152,19 @@ func NewStandby(t testing.TB, primaryURL string) *Standby {
 	return s
 }
 
-// Promote makes the standby a primary of its own.
+// Promote promotes the standby to a primary.
 func (s *Standby) Promote() {
 	s.t.Helper()
 	s.host.run(s.t.Context(), "pg_ctl", "promote", "-s", "-w", "-D", s.dir)
 }
 
-// StopPrimary stops the cluster that the standby follows, when that has sent all it has.
+// StopPrimary stops the primary after it has sent all its changes.
 func (s *Standby) StopPrimary() {
 	s.t.Helper()
 	s.host.run(s.t.Context(), "pg_ctl", "stop", "-s", "-w", "-m", "fast", "-D", s.host.data)
 }
 
-// StartPrimaryAsStandby starts the cluster again, where it was, as one that follows nobody and takes no changes.
+// StartPrimaryAsStandby restarts the old primary at its address as a read-only standby without a primary.
 func (s *Standby) StartPrimaryAsStandby(primaryURL string) {
 	s.t.Helper()
 	u, err := url.Parse(primaryURL)
@@ -183,15 +183,14 @@ func (s *Standby) StartPrimaryAsStandby(primaryURL string) {
 	s.host.run(s.t.Context(), "pg_ctl", "start", "-s", "-w", "-t", "120", "-D", s.host.data, "-l", s.dir+".old.log", "-o", "-p "+u.Port())
 }
 
-// KillBackend ends the process of a session as the kernel does when there is no memory left; the whole cluster recovers
-// from that.
+// KillBackend kills the process of a session, as the kernel's OOM killer does. The whole cluster then recovers.
 func KillBackend(t testing.TB, databaseURL, application string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close(context.Background()) }() // it is cut off, too
+	defer func() { _ = conn.Close(context.Background()) }() // it is disconnected, too
 	var pid int
 	err = conn.QueryRow(t.Context(), "SELECT pid FROM pg_stat_activity WHERE starts_with(application_name, $1) ORDER BY state = 'active' DESC, random() LIMIT 1", application).Scan(&pid)
 	if err != nil {
@@ -202,7 +201,7 @@ func KillBackend(t testing.TB, databaseURL, application string) {
 	}
 }
 
-// Dump copies a database of a cluster into an empty one of another, as an operator does by hand.
+// Dump copies a database of a cluster into an empty one of another, with pg_dump.
 func Dump(t testing.TB, from, to string) {
 	t.Helper()
 	m := machineOf(t, from)

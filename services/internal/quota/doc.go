@@ -1,3 +1,3 @@
-// Package quota is how callers learn what they may still ask for: the RateLimit fields of answers, in the form of the
-// IETF's draft-ietf-httpapi-ratelimit-headers-06, as HTTP headers and as gRPC header metadata of the same names.
+// Package quota reports rate limits to callers: the RateLimit fields of the IETF's
+// draft-ietf-httpapi-ratelimit-headers-06, as HTTP headers and as gRPC header metadata of the same names.
 package quota

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// The fields of an answer, as gRPC metadata spells them and as HTTP headers. See the draft, section 5.
+// The fields of a response, with the same names as gRPC metadata and HTTP headers. See the draft, section 5.
 const (
 	limitKey     = "ratelimit-limit"
 	remainingKey = "ratelimit-remaining"
@@ -23,11 +23,12 @@ const (
 	policyHeader    = "Ratelimit-Policy"
 )
 
-// Quota is the state of the limit that its caller is closest to reaching.
+// Quota is the state of the limit that the caller is closest to.
 type Quota struct {
-	// Limit is how many calls may come at once, Remaining how many of them are left.
+	// Limit is the size of the bucket in requests, Remaining the number left in it.
 	Limit, Remaining int
-	// Reset is how long it takes until all of Limit is there again without a call; after a refusal, until one is.
+	// Reset is the time until the bucket is full again without a request; after a refusal, until one request is
+	// available.
 	Reset time.Duration
 	// Policy lists all limits.
 	Policy string
@@ -44,18 +45,18 @@ func (q *Quota) fields() *[4]string {
 	return &[4]string{strconv.Itoa(q.Limit), strconv.Itoa(q.Remaining), seconds(q.Reset), q.Policy}
 }
 
-// seconds rounds up: whoever comes back after as many seconds is not too early.
+// seconds rounds up, so that a caller that returns after this time is not too early.
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// Report is where a call that came over HTTP leaves its quota for the answer.
+// Report passes the quota of an HTTP request from the chain to its response.
 type Report struct{ quota atomic.Pointer[Quota] }
 
-// Set takes the quota; nil means that there is no limit.
+// Set stores the quota. nil means that there is no limit.
 func (r *Report) Set(q *Quota) { r.quota.Store(q) }
 
-// WriteHeader writes what was set into the header of the answer.
+// WriteHeader writes the stored quota to the header of the response.
 func (r *Report) WriteHeader(header http.Header) {
 	q := r.quota.Load()
 	if q == nil {
@@ -73,7 +74,7 @@ func NewContext(ctx context.Context, r *Report) context.Context {
 	return context.WithValue(ctx, reportKey{}, r)
 }
 
-// FromContext returns the report of a context, nil when it has none.
+// FromContext returns the report of a context, or nil.
 func FromContext(ctx context.Context) *Report {
 	r, _ := ctx.Value(reportKey{}).(*Report)
 	return r

@@ -15,18 +15,18 @@ import (
 // settingKeyCheck names the row of the store that holds the check value.
 const settingKeyCheck = "key_check"
 
-// checkText is what the check value says when it is unsealed with the right key.
+// checkText is the plaintext of the check value.
 const checkText = "palisade key check"
 
-// ErrWrongKey says that the store was sealed with another key.
+// ErrWrongKey means that the store was sealed with another key.
 var ErrWrongKey = errors.New("the key does not fit the database")
 
-// CheckValue seals the constant that Verify looks for.
+// CheckValue seals the constant that Verify expects.
 func (k *Keyring) CheckValue() ([]byte, error) {
 	return k.Seal([]byte(checkText), []byte(settingKeyCheck))
 }
 
-// Verify reports whether a check value was made with this key; otherwise the error wraps [ErrWrongKey], names the file
+// Verify checks that a check value was sealed with this key. Otherwise the error wraps [ErrWrongKey], names the file
 // and says what to do.
 func (k *Keyring) Verify(checkValue []byte) error {
 	plain, err := k.Unseal(checkValue, []byte(settingKeyCheck))
@@ -37,8 +37,8 @@ func (k *Keyring) Verify(checkValue []byte) error {
 		"put the original key file there (every node needs the same one), or name it with --key-file or PALISADE_KEY_FILE", ErrWrongKey, k.path)
 }
 
-// EnsureKey writes the check value into a store that has none, and otherwise verifies it: see [Keyring.Verify]. Nodes
-// that start at once on an empty store with different keys are told apart here, too: one of them stops.
+// EnsureKey writes the check value into a store that has none, and otherwise verifies it: see [Keyring.Verify]. When
+// nodes with different keys start at once on an empty store, only one of them succeeds.
 func EnsureKey(ctx context.Context, st *store.Store, k *Keyring) error {
 	ctx = tenant.System(ctx)
 	stored, err := readCheck(ctx, st)
@@ -56,8 +56,8 @@ func EnsureKey(ctx context.Context, st *store.Store, k *Keyring) error {
 	return k.Verify(stored)
 }
 
-// OpenFor opens the key of a store: Open, then EnsureKey. A key file is made only for a store that has never seen a
-// key, so that a lost file is reported instead of replaced by a key that cannot fit.
+// OpenFor opens the key of a store: Open, then EnsureKey. It creates a key file only for a store that has never had a
+// key. A lost file is therefore reported, not replaced by a key that cannot fit.
 func OpenFor(ctx context.Context, st *store.Store, path string) (*Keyring, error) {
 	stored, err := readCheck(tenant.System(ctx), st)
 	if err != nil {
@@ -89,7 +89,7 @@ func readCheck(ctx context.Context, st *store.Store) ([]byte, error) {
 	}
 }
 
-// writeCheck keeps a value that another node wrote in the meantime.
+// writeCheck keeps a value that another node wrote concurrently.
 func writeCheck(ctx context.Context, st *store.Store, k *Keyring) error {
 	value, err := k.CheckValue()
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// ErrNoCheck says that a store does not know which key is its own.
+// ErrNoCheck means that a store has no check value.
 var ErrNoCheck = errors.New("the database does not say which key is its own (table settings, row " + settingKeyCheck +
 	"): start the server once with these settings (palisade serve), which makes it, or restore that row from a backup")
 
-// OpenExisting opens the key of a store, which must be there and fit. It writes nothing. Errors: ErrNoCheck; those of
-// Open and Verify.
+// OpenExisting opens the key of a store. The key file must exist and fit. It writes nothing. Errors: ErrNoCheck; the
+// errors of Open and Verify.
 func OpenExisting(ctx context.Context, st *store.Store, path string) (*Keyring, error) {
 	stored, err := readCheck(tenant.System(ctx), st)
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"github.com/tink-crypto/tink-go/v2/tink"
 )
 
-// maxKeyFile bounds what is read as a key file: a keyset of many keys has a few KiB, and the path may be wrong.
+// maxKeyFile limits what is read as a key file, since the path may be wrong. A keyset of many keys has a few KiB.
 const maxKeyFile = 64 << 10
 
-// ErrUnseal says that a sealed value is damaged, was sealed with another key or for another purpose; which of them
-// cannot be told.
+// ErrUnseal means that a sealed value is damaged, or was sealed with another key or for another purpose. These cases
+// cannot be distinguished.
 var ErrUnseal = errors.New("cannot unseal: the value is damaged, or was sealed with another key or for another purpose")
 
 // Keyring seals and unseals with the key of one file. It is safe for concurrent use.
@@ -29,9 +29,9 @@ type Keyring struct {
 	aead tink.AEAD
 }
 
-// Open loads the key file. A file that does not exist is made when create is true (mode 0600, missing parent
-// directories 0700) and is an error otherwise that wraps [fs.ErrNotExist]; two processes that create the same file end
-// up with the same key. A file that others than its owner may read or change is refused.
+// Open loads the key file. If it does not exist and create is true, Open creates it (mode 0600, missing parent
+// directories 0700); otherwise the error wraps [fs.ErrNotExist]. Two processes that create the same file get the same
+// key. A file that anyone except its owner may read or change is refused.
 func Open(path string, create bool) (*Keyring, error) {
 	k, err := load(path)
 	if !create || !errors.Is(err, fs.ErrNotExist) {
@@ -46,8 +46,8 @@ func Open(path string, create bool) (*Keyring, error) {
 // Path is the file that the key was read from.
 func (k *Keyring) Path() string { return k.path }
 
-// Seal encrypts plain. The same aad must be given to Unseal: name in it what the value is and whom it belongs to, so
-// that a sealed value that is copied to another row does not open there.
+// Seal encrypts plain. Unseal needs the same aad. It should name the value and its owner, so that a sealed value that
+// is copied to another row cannot be opened there.
 func (k *Keyring) Seal(plain, aad []byte) ([]byte, error) {
 	sealed, err := k.aead.Encrypt(plain, aad)
 	if err != nil {
@@ -60,7 +60,7 @@ func (k *Keyring) Seal(plain, aad []byte) ([]byte, error) {
 func (k *Keyring) Unseal(sealed, aad []byte) ([]byte, error) {
 	plain, err := k.aead.Decrypt(sealed, aad)
 	if err != nil {
-		return nil, ErrUnseal // the library's text says no more
+		return nil, ErrUnseal // the library's text has no more detail
 	}
 	return plain, nil
 }
@@ -109,8 +109,8 @@ func readPrivate(path string) ([]byte, error) {
 	return data, nil
 }
 
-// createFile makes a new key. The file appears complete under its name or not at all, and never replaces one: a hard
-// link fails when another process was faster, and then that one's key is right.
+// createFile creates a new key. The file appears complete or not at all, and never replaces another: the hard link
+// fails when another process was first, and then that key is used.
 func createFile(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -127,7 +127,7 @@ func createFile(path string) error {
 	defer func() { _ = os.Remove(temp.Name()) }()
 	_, err = temp.Write(data)
 	if err == nil {
-		// Without this a power cut could lose the key of what is sealed with it from now on.
+		// Without it, a power failure could lose the key of everything that is sealed from now on.
 		err = temp.Sync()
 	}
 	if err := errors.Join(err, temp.Close()); err != nil {

@@ -164,7 +164,7 @@ func TestForgedValuesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		// What begins like a sealed value goes further than what does not.
+		// A value with a valid beginning reaches more code than a random one.
 		value := append(bytes.Clone(sealed[:rapid.IntRange(0, len(sealed)).Draw(t, "kept")]), rapid.SliceOf(rapid.Byte()).Draw(t, "rest")...)
 		if got, err := k.Unseal(value, []byte("forged")); err == nil {
 			t.Fatalf("a forged value unsealed to %x", got)

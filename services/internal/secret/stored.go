@@ -11,8 +11,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// StoredKey returns 32 random bytes that are the same on every node and at every start: they are made the first time
-// that a name is asked for, and kept sealed in the store.
+// StoredKey returns 32 random bytes that are the same on every node and at every start. The first request for a name
+// generates them; the store keeps them sealed.
 func (k *Keyring) StoredKey(ctx context.Context, st *store.Store, name string) (key []byte, err error) {
 	sealed, err := k.Seal(RandomKey(), []byte(name))
 	if err != nil {

@@ -20,10 +20,10 @@ import (
 	"github.com/palisade/palisade/services/internal/traffic"
 )
 
-// Domain makes what a domain adds to a server. It is called once, before there is a queue.
+// Domain returns the parts that a domain adds to a server. It is called once, before the queue exists.
 type Domain func(*Deps) Parts
 
-// Deps is what domains are made of.
+// Deps are the dependencies of domains.
 type Deps struct {
 	Config  config.Config
 	Log     *slog.Logger
@@ -36,16 +36,16 @@ type Deps struct {
 	Model   *llm.Provider
 	Calls   *traffic.Calls
 	Spool   *spool.Spool
-	// Jobs is the queue, and Reports what reports are read from: both are there when Parts.Services is called.
+	// Jobs is the queue, and Reports the database of reports. Both are set when Parts.Services is called.
 	Jobs    *jobs.Jobs
 	Reports *Reports
 }
 
 // Parts are what a domain adds to a server.
 type Parts struct {
-	// Background is what it does when nobody calls. There is no queue yet: a job finds its own with jobs.FromContext.
+	// Background is the domain's background work. The queue does not exist yet; a job finds it with jobs.FromContext.
 	Background []jobs.Work
-	// Services makes its service groups, on nodes that serve requests. Nil for a domain without any.
+	// Services creates the service groups, on nodes that serve requests. nil means none.
 	Services func(context.Context) ([]Service, error)
 }
 
@@ -53,12 +53,12 @@ type Parts struct {
 type Service struct {
 	// RegisterGRPC registers the handlers.
 	RegisterGRPC func(grpc.ServiceRegistrar)
-	// RegisterHTTP adds the routes to mux; they call the handlers through conn, which has every interceptor. Nil for
-	// service groups without routes.
+	// RegisterHTTP adds the routes to mux. They call the handlers through conn, which has every interceptor. nil means
+	// no routes.
 	RegisterHTTP func(ctx context.Context, mux *runtime.ServeMux, conn grpc.ClientConnInterface) error
 }
 
-// Group ties the handlers of a service group to the generated routes that lead to them.
+// Group connects the handlers of a service group with its generated routes.
 func Group[Handlers, Client any](
 	registerGRPC func(grpc.ServiceRegistrar, Handlers), handlers Handlers,
 	registerHTTP func(context.Context, *runtime.ServeMux, Client) error, client func(grpc.ClientConnInterface) Client,
@@ -71,7 +71,7 @@ func Group[Handlers, Client any](
 	}
 }
 
-// GroupWithoutRoutes is a service group that is reached over gRPC, and over HTTP by no generated route.
+// GroupWithoutRoutes is a service group without generated HTTP routes.
 func GroupWithoutRoutes[Handlers any](registerGRPC func(grpc.ServiceRegistrar, Handlers), handlers Handlers) Service {
 	return Service{RegisterGRPC: func(s grpc.ServiceRegistrar) { registerGRPC(s, handlers) }}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/server"
 )
 
-// slowPing answers when it is told to.
+// slowPing answers when the test permits it.
 type slowPing struct {
 	platformv1.UnimplementedMiscellaneousServiceServer
 	began   chan struct{}
@@ -77,7 +77,7 @@ func TestDrain(t *testing.T) {
 	}
 	results := slow.callBoth(t, s)
 	s.Stop()
-	s.Stop() // twice is once
+	s.Stop() // stopping twice is safe
 	if second, err := watch.Recv(); err != nil || second.GetStatus() != healthv1.HealthCheckResponse_NOT_SERVING {
 		t.Errorf("watchers of the health service get %v, %v", second, err)
 	}
@@ -106,7 +106,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestStopWithUnusedConnections: connections that clients hold in reserve are no running requests.
+// TestStopWithUnusedConnections: idle connections that clients opened in advance do not delay a stop.
 func TestStopWithUnusedConnections(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
 	cfg.ShutdownGrace = 5 * time.Second
@@ -119,7 +119,7 @@ func TestStopWithUnusedConnections(t *testing.T) {
 		t.Cleanup(func() { _ = conn.Close() })
 	}
 	if code, body := apitest.Get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/healthz", ""); code != http.StatusOK {
-		t.Fatalf("%d %s", code, body) // the connections before it are accepted
+		t.Fatalf("%d %s", code, body) // connections opened before it have been accepted
 	}
 	s.Stop()
 	if err := s.Wait(); err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// openGuard makes the guard that all outbound calls pass.
+// openGuard creates the egress guard.
 func openGuard(cfg config.Config, log *slog.Logger) (*egress.Guard, error) {
 	return egress.New(egress.Config{Allow: cfg.EgressAllow, UserAgent: "Palisade/" + config.Version, Log: log})
 }
 
-// openOIDC makes the verifier of the issuer that the operator named; nil without one.
+// openOIDC creates the verifier of the configured issuer, or nil without one.
 func openOIDC(cfg config.Config, st *store.Store, trail *audit.Trail, log *slog.Logger) (*access.OIDC, error) {
 	if cfg.OIDCIssuer == "" {
 		return nil, nil
@@ -37,8 +37,8 @@ func openOIDC(cfg config.Config, st *store.Store, trail *audit.Trail, log *slog.
 	})
 }
 
-// IssuerClient reaches the OpenID Connect issuer, which may be inside: the operator named its host. Keys that it keeps
-// on another inner host need an entry in egress-allow.
+// IssuerClient returns a client for the OpenID Connect issuer. The issuer may be on an internal host, because the
+// operator configured it. If its keys are on another internal host, that host needs an entry in egress-allow.
 func IssuerClient(cfg config.Config, log *slog.Logger) (*http.Client, error) {
 	guard, err := openGuard(cfg, log)
 	if err != nil {

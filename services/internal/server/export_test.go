@@ -7,7 +7,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// What tests shorten, and what they wait for.
+// Intervals that tests shorten, and values that they wait for.
 var (
 	ReportsCheckInterval = &reportsCheckInterval
 	SessionInterval      = &sessionInterval
@@ -16,14 +16,14 @@ var (
 	WriteProbeTimeout    = writeProbeTimeout
 )
 
-// Store is the database of a server that runs.
+// Store is the database of a running server.
 func (s *Server) Store() *store.Store { return s.store }
 
-// Config is what it runs with.
+// Config is its configuration.
 func (s *Server) Config() config.Config { return s.config }
 
-// GiveBack gives back memory at once.
-func (s *Server) GiveBack(ctx context.Context) { s.giveBack(ctx) }
+// ReleaseMemory releases memory at once.
+func (s *Server) ReleaseMemory(ctx context.Context) { s.releaseMemory(ctx) }
 
-// FlushLog writes the lines of the log that wait.
+// FlushLog writes the buffered log lines.
 func (s *Server) FlushLog() error { return s.lines.Flush() }

@@ -21,8 +21,8 @@ import (
 
 func init() { *server.ReportsCheckInterval = 200 * time.Millisecond }
 
-// A process of PostgreSQL is killed, and all others with it: what fails is refused with 503, what was acknowledged is
-// there.
+// A PostgreSQL backend is killed, and all others with it. Failing requests get 503, and every acknowledged change is
+// stored.
 func TestKilledBackend(t *testing.T) {
 	database := pgtest.NewCluster(t)
 	o := newOutage(t, database)
@@ -30,7 +30,7 @@ func TestKilledBackend(t *testing.T) {
 	for range 3 {
 		failed := o.writes(o.failed)
 		pgtest.KillBackend(t, database, store.SessionName)
-		o.wait("changes are refused", func() bool { return o.writes(o.failed) > failed }) // it takes a moment until all others have ended, too
+		o.wait("changes are refused", func() bool { return o.writes(o.failed) > failed }) // until the other backends have ended, too
 		good := o.writes(o.good)
 		o.wait("changes are made again", func() bool { return o.writes(o.good) > good+20 })
 	}
@@ -39,7 +39,7 @@ func TestKilledBackend(t *testing.T) {
 	o.afterCrashes()
 }
 
-// oneOf is a URL that leads to whichever of the servers takes changes.
+// oneOf is a URL for whichever of the servers accepts writes.
 func oneOf(t *testing.T, urls ...string) string {
 	t.Helper()
 	var hosts, ports []string
@@ -60,8 +60,8 @@ func oneOf(t *testing.T, urls ...string) string {
 	return out.String()
 }
 
-// The primary stops, its standby is promoted, and the old one comes back as a standby: a node that knows both goes on
-// with the new one.
+// The primary stops, its standby is promoted, and the old primary returns as a standby. A node that knows both
+// continues with the new primary.
 func TestFailover(t *testing.T) {
 	primary := pgtest.NewCluster(t)
 	standby := pgtest.NewStandby(t, primary)
@@ -85,8 +85,8 @@ func TestFailover(t *testing.T) {
 	o.afterCrashes()
 }
 
-// A node whose one address leads to the old primary, which is a standby now, refuses changes and is not ready; when the
-// address leads to the new one, no connection to the old one is used any more.
+// When a node's only address leads to the demoted primary, the node refuses writes and is not ready. When the address
+// leads to the new primary, no connection to the old one is used any more.
 func TestConnectionsToADemotedServerAreReplaced(t *testing.T) {
 	primary := pgtest.NewCluster(t)
 	standby := pgtest.NewStandby(t, primary)
@@ -97,7 +97,7 @@ func TestConnectionsToADemotedServerAreReplaced(t *testing.T) {
 	standby.Promote()
 	var reason string
 	o.wait("the node is not ready", func() (is bool) { is, reason = o.ready(); return !is && strings.Contains(reason, "read only") })
-	for name, call := range o.calls() { // a standby has the findings, but not the tables that are not logged
+	for name, call := range o.calls() { // a standby has the findings, but not the unlogged tables
 		if seen := call(0); seen != "" && seen != "503" {
 			t.Errorf("%s on a standby: %s", name, seen)
 		}
@@ -115,7 +115,7 @@ func TestConnectionsToADemotedServerAreReplaced(t *testing.T) {
 	}
 }
 
-// A replica that is promoted shows what is older every day: reports are refused, and only they.
+// A promoted replica falls behind: reports are refused, and only reports.
 func TestPromotedReportsReplica(t *testing.T) {
 	primary := pgtest.NewCluster(t)
 	standby := pgtest.NewStandby(t, primary)
@@ -134,7 +134,7 @@ func TestPromotedReportsReplica(t *testing.T) {
 	}
 	standby.Promote()
 	o.wait("reports are refused", func() bool { return report() == "503" })
-	if answer := o.body(http.MethodPost, reportPath, reportRequest()); !strings.Contains(answer, "is no replica of the database any more") {
+	if answer := o.body(http.MethodPost, reportPath, reportRequest()); !strings.Contains(answer, "is no longer a replica of the database") {
 		t.Errorf("the refusal says %s", answer)
 	}
 	if code, body := apitest.Get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/readyz", ""); code != http.StatusOK {
@@ -146,13 +146,13 @@ func TestPromotedReportsReplica(t *testing.T) {
 	if !strings.Contains(out.String(), "was promoted") {
 		t.Errorf("the log does not say it:\n%s", out)
 	}
-	later, _ := apitest.StartConfigured(t, cfg) // a start is no different
+	later, _ := apitest.StartConfigured(t, cfg) // a restart gives the same result
 	if seen := reportOf(&outage{t: t, s: later}); seen != "503" {
 		t.Errorf("after a start: %s", seen)
 	}
 }
 
-// A copy on a server of its own, which something else keeps up to date, serves reports when its role only reads.
+// An independent copy that something else keeps up to date serves reports when its role is read-only.
 func TestReportsFromACopy(t *testing.T) {
 	database, elsewhere := pgtest.NewDatabase(t), pgtest.NewCluster(t)
 	cfg := apitest.EmptyConfig(t)
@@ -184,7 +184,7 @@ func reportRequest() string {
 
 func reportOf(o *outage) string { return o.do(http.MethodPost, reportPath, reportRequest()) }
 
-// checkOf is what the doctor says of one thing.
+// checkOf is the doctor's check of this name.
 func checkOf(t *testing.T, cfg config.Config, name string) services.Check {
 	t.Helper()
 	for _, c := range services.Doctor(t.Context(), cfg) {

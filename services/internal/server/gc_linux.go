@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// dropProgram tells the kernel that this process does without the pages of its own program file for now: starting
-// touches nearly all of them, resting few. They stay in the page cache, and whichever is touched again is mapped again.
+// dropProgram tells the kernel to unmap the pages of the program file. A start touches nearly all of them, an idle
+// server few. They stay in the page cache and are mapped again when touched.
 func dropProgram() error {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -31,14 +31,14 @@ func dropProgram() error {
 	return errors.Join(errs...)
 }
 
-// mapping is a range of addresses.
+// mapping is an address range.
 type mapping struct{ from, to uintptr }
 
-// unchangedMappings returns the mappings of a file that can be dropped without a loss, from /proc/PID/smaps: nobody can
-// write to them, and none of their pages was ever copied, as by relocation or for the breakpoint of a debugger.
+// unchangedMappings returns the mappings of a file that can be dropped without loss, from /proc/PID/smaps. They are not
+// writable, and none of their pages was copied, as by relocation or for a debugger's breakpoint.
 func unchangedMappings(smaps io.Reader, file string) []mapping {
 	var found []mapping
-	candidate := false // the last of found is the mapping that is being read
+	candidate := false // the last element of found is the current mapping
 	for lines := bufio.NewScanner(smaps); lines.Scan(); {
 		line := lines.Text()
 		fields := strings.Fields(line)

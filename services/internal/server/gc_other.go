@@ -2,5 +2,5 @@
 
 package server
 
-// dropProgram does something on Linux only.
+// dropProgram does nothing outside Linux.
 func dropProgram() error { return nil }

@@ -9,7 +9,7 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-func TestServerServesOnAfterARest(t *testing.T) {
+func TestServerServesAfterReleasingMemory(t *testing.T) {
 	for _, database := range []string{"sqlite", "postgres"} {
 		t.Run(database, func(t *testing.T) {
 			cfg := apitest.EmptyConfig(t)
@@ -19,7 +19,7 @@ func TestServerServesOnAfterARest(t *testing.T) {
 			}
 			s, out := apitest.StartConfigured(t, cfg)
 			for range 3 {
-				s.GiveBack(t.Context())
+				s.ReleaseMemory(t.Context())
 				if code, body := apitest.Get(t, http.DefaultClient, "http://"+s.Addresses().HTTP+"/api/v1/deployments", out.Token()); code != http.StatusOK {
 					t.Errorf("%d %s", code, body)
 				}

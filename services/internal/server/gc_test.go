@@ -2,8 +2,8 @@ package server
 
 import "testing"
 
-// ticks tells r what each tick allocates, in MiB, and returns the number of the ticks at which a rest was due.
-func ticks(r *rest, allocated *uint64, mebibytes ...float64) []int {
+// ticks passes r the allocations of each tick in MiB, and returns the numbers of the ticks at which a release was due.
+func ticks(r *idleDetector, allocated *uint64, mebibytes ...float64) []int {
 	var due []int
 	for i, n := range mebibytes {
 		*allocated += uint64(n * (1 << 20))
@@ -14,21 +14,21 @@ func ticks(r *rest, allocated *uint64, mebibytes ...float64) []int {
 	return due
 }
 
-func TestRestIsDueWhenTheStartHasEnded(t *testing.T) {
+func TestMemoryIsReleasedAfterTheStart(t *testing.T) {
 	var allocated uint64
-	r := newRest()
+	r := newIdleDetector()
 	if got := ticks(r, &allocated, 40, 3, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1); len(got) != 1 || got[0] != 6 {
-		t.Errorf("a start that takes two ticks: rests %v, want one after five quiet ticks", got)
+		t.Errorf("a start that takes two ticks: releases %v, want one after five idle ticks", got)
 	}
 	allocated = 40 << 20
-	r = newRest()
+	r = newIdleDetector()
 	r.last = allocated
 	if got := ticks(r, &allocated, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1); len(got) != 1 || got[0] != 0 {
-		t.Errorf("a start that has ended: rests %v, want one at once", got)
+		t.Errorf("a start that has ended: releases %v, want one at once", got)
 	}
 }
 
-func TestRestIsDueAfterWork(t *testing.T) {
+func TestMemoryIsReleasedAfterWork(t *testing.T) {
 	for name, c := range map[string]struct {
 		mebibytes []float64
 		want      []int
@@ -42,14 +42,14 @@ func TestRestIsDueAfterWork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			allocated := uint64(40 << 20)
-			r := newRest()
+			r := newIdleDetector()
 			r.last = allocated
 			if got := ticks(r, &allocated, 0); len(got) != 1 {
 				t.Fatal("the start has not ended")
 			}
 			got := ticks(r, &allocated, c.mebibytes...)
 			if len(got) != len(c.want) || len(got) > 0 && got[0] != c.want[0] || len(got) > 1 && got[1] != c.want[1] {
-				t.Errorf("rests at %v, want %v", got, c.want)
+				t.Errorf("releases at %v, want %v", got, c.want)
 			}
 		})
 	}

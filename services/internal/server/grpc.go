@@ -21,26 +21,27 @@ import (
 )
 
 const (
-	// handshakeTimeout is how long a new connection may take to become one.
+	// handshakeTimeout limits the handshake of a new connection.
 	handshakeTimeout = 20 * time.Second
-	// pingEvery and pingTimeout find connections whose other end is gone without a word.
+	// pingEvery and pingTimeout detect connections to peers that have gone silently.
 	pingEvery   = 2 * time.Minute
 	pingTimeout = 20 * time.Second
-	// minPingEvery is how often a client may ping; one that does so more often is disconnected.
+	// minPingEvery is how often a client may ping. A client that pings more often is disconnected.
 	minPingEvery = 20 * time.Second
-	// streamWorkers is how many calls run on goroutines that stay: a new one would grow its stack five times on its way
-	// through the interceptors to the database, which cost a twentieth of a page of findings. More calls get new ones.
+	// streamWorkers is the number of permanent goroutines for calls. A new goroutine would grow its stack five times
+	// between the interceptors and the database, which cost a twentieth of a page of findings. More concurrent calls
+	// get new goroutines.
 	streamWorkers = 32
-	// streamWindow and connectionWindow are what a client may send before it is read, in bytes: by default both grow to 16
-	// MB on fast networks, for each call that nobody has looked at yet. A message that is read may always come as a whole.
+	// streamWindow and connectionWindow are how many bytes a client may send before they are read. By default both grow
+	// to 16 MB on fast networks, for each call that has not been read. A message that is being read can always
+	// arrive completely.
 	streamWindow, connectionWindow = 128 << 10, 1 << 20
-	// writeBuffer is what a connection collects before it writes, while it has something to write. A page of findings has
-	// 170 KB.
+	// writeBuffer is how many bytes a connection collects before it writes. A page of findings has 170 KB.
 	writeBuffer = 128 << 10
 )
 
-// collect registers all services in a list, from which the gRPC port and the in-process connection are filled alike.
-// The rules are read from it before there is a server, because the interceptors need them.
+// collect registers all services in one list, for the gRPC port and the in-process connection. The rules are read from
+// it before there is a server, because the interceptors need them.
 func collect(cfg config.Config, list []Service, p *probes) grpchan.HandlerMap {
 	handlers := grpchan.HandlerMap{}
 	for _, group := range list {
@@ -54,7 +55,7 @@ func collect(cfg config.Config, list []Service, p *probes) grpchan.HandlerMap {
 	return handlers
 }
 
-// grpcServer makes the server of the gRPC port. tlsConfig is nil for plain text.
+// grpcServer creates the server of the gRPC port. tlsConfig is nil for plain text.
 func grpcServer(cfg config.Config, handlers grpchan.HandlerMap, links []chain.Link, tracing *telemetry.Tracing, tlsConfig *tls.Config) *grpc.Server {
 	options := append(chain.ServerOptions(tracing.ServerHandler(), links), connectionLimits(cfg)...)
 	options = append(options, grpc.ForceServerCodecV2(listCodec{encoding.GetCodecV2(proto.Name)}),
@@ -67,7 +68,7 @@ func grpcServer(cfg config.Config, handlers grpchan.HandlerMap, links []chain.Li
 	return server
 }
 
-// connectionLimits bound what one connection may draw out of the server.
+// connectionLimits limit what one connection can occupy.
 func connectionLimits(cfg config.Config) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(int(cfg.MaxBody)),
@@ -85,7 +86,7 @@ func connectionLimits(cfg config.Config) []grpc.ServerOption {
 			MinTime:             minPingEvery,
 			PermitWithoutStream: true,
 		}),
-		// Stop then waits for handlers that it cut off, so that the database is not closed under them.
+		// Stop then waits for the handlers that it cut off, so that the database is not closed while they run.
 		grpc.WaitForHandlers(true),
 	}
 }

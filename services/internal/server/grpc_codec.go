@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// listCodec is the codec of protobuf, which encodes lists with code that was generated for them, into memory that is
-// used again: making room for a page of findings, and collecting it afterwards, costs about as much as filling it.
+// listCodec is the protobuf codec with generated encoders for lists and reused buffers. Allocating and collecting the
+// buffer of a page of findings costs about as much as filling it.
 type listCodec struct{ encoding.CodecV2 }
 
 // Marshal encodes a message.
@@ -27,8 +27,8 @@ func (c listCodec) Marshal(value any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.NewBuffer(buffer, answerBuffers)}, nil
 }
 
-// answerPool keeps buffers of answers that were sent; single large ones do not stay in memory. Those of package mem are
-// cleared at each use, and have a megabyte from 32 KB on.
+// answerPool reuses the buffers of sent responses, except large ones. The pools of package mem clear buffers at each
+// use, and their buffers have a megabyte from 32 KB on.
 type answerPool struct{ sync.Pool }
 
 var answerBuffers = &answerPool{sync.Pool{New: func() any { return new([]byte) }}}

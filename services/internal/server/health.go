@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// healthMessage is the largest message of a probe, as received and decompressed, in bytes: anybody may send one.
+	// healthMessage is the largest message of a probe in bytes, both as received and decompressed. Anyone can send one.
 	healthMessage = 4 << 10
-	// healthStreams are the probes at once on one connection.
+	// healthStreams is the number of concurrent probes on one connection.
 	healthStreams = 16
 )
 
-// openHealth makes the servers of both API ports of a node without the role api: they answer probes, and tell everybody
-// else that this is the wrong node.
+// openHealth creates the servers of both API ports of a node without the role api. They answer probes and refuse
+// everything else with an error that names the wrong role.
 func (s *Server) openHealth(p portParts) {
-	s.drain = func() {} // there are no streams but those of the health service, which end when it stops
+	s.drain = func() {} // all streams belong to the health service, which ends them when it stops
 	wrongNode := apierr.Unavailable(nil, "this node serves no API, its roles are %q: send requests to a node with the role api", s.config.Roles)
 
 	mux := http.NewServeMux()

@@ -9,8 +9,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestStrictTransport: whoever reaches the server by TLS, its own or a proxy's, is told to come by TLS only, with every
-// answer; plain HTTP on loopback says nothing, since nobody serves TLS there.
+// TestStrictTransport: callers that use TLS, of the server or a proxy, get Strict-Transport-Security with every
+// response. Plain HTTP on loopback does not send it.
 func TestStrictTransport(t *testing.T) {
 	ask := func(t *testing.T, client *http.Client, url, want string) {
 		t.Helper()

@@ -16,7 +16,7 @@ import (
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
-// httpParts is what the HTTP port is made of.
+// httpParts are the dependencies of the HTTP port.
 type httpParts struct {
 	config   config.Config
 	log      *slog.Logger
@@ -31,17 +31,13 @@ type httpParts struct {
 	tls      *tls.Config // nil for plain HTTP
 }
 
-// httpServer makes the server of the HTTP port: the gateway, which calls the same handlers through the same links as
-// the gRPC port, and the few routes that are no RPC.
+// httpServer creates the server of the HTTP port. The gateway calls the same handlers through the same links as the
+// gRPC port. Few routes are not RPCs.
 func httpServer(parts httpParts) (*http.Server, error) {
 	cfg := parts.config
 	unary, stream := chain.Interceptors(parts.links)
 	conn := inprocess.New(inprocess.Config{Unary: unary, Stream: stream, Logger: parts.log})
 	parts.handlers.ForEach(conn.RegisterService)
-	login, err := newLoginPage()
-	if err != nil {
-		return nil, fmt.Errorf("login page: %w", err)
-	}
 	handler, err := gateway.New(gateway.Config{
 		Conn:     conn,
 		Services: exposed(parts.groups),
@@ -51,7 +47,7 @@ func httpServer(parts httpParts) (*http.Server, error) {
 			"/readyz":                http.HandlerFunc(parts.probes.readiness),
 			"/openapi.json":          http.HandlerFunc(serveOpenAPI),
 			"/.well-known/jwks.json": parts.issuer.JWKS(),
-			"/login":                 login,
+			"/login":                 newLoginPage(),
 		},
 		HSTS:          parts.tls != nil || cfg.BehindProxy,
 		MaxBody:       int64(cfg.MaxBody),
@@ -74,7 +70,7 @@ func httpServer(parts httpParts) (*http.Server, error) {
 	}, parts.tracing.HTTP(handler)), nil
 }
 
-// exposed lists the services of the groups with their routes. Their names are those that they register under.
+// exposed lists the services of the groups with their routes, under the names that they register.
 func exposed(list []Service) []gateway.Service {
 	var services []gateway.Service
 	for _, group := range list {
@@ -83,7 +79,7 @@ func exposed(list []Service) []gateway.Service {
 		routes := group.RegisterHTTP
 		for _, name := range serviceNames(handlers) {
 			services = append(services, gateway.Service{Name: name, Register: routes})
-			routes = nil // of all services of the group; once is enough
+			routes = nil // one registration adds all routes of the group
 		}
 	}
 	return services

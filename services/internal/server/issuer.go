@@ -14,8 +14,8 @@ import (
 // settingIssuer names the row of the store that holds the iss claim of user tokens.
 const settingIssuer = "issuer_url"
 
-// IssuerURL is the iss claim of user tokens: the public URL when one is configured, else what the store remembers. All
-// nodes and the jwt command must agree on it, and their listening addresses may differ.
+// IssuerURL is the iss claim of user tokens: the configured public URL, else the value in the store. All nodes and the
+// jwt command must agree on it, and their listening addresses may differ.
 func IssuerURL(ctx context.Context, st *store.Store, cfg config.Config) (string, error) {
 	if cfg.PublicURL != "" {
 		return cfg.BaseURL(), nil
@@ -30,8 +30,8 @@ func IssuerURL(ctx context.Context, st *store.Store, cfg config.Config) (string,
 	return string(row.Value), nil
 }
 
-// rememberIssuer stores the iss claim. Of several nodes that start at once on an empty store one wins; the others learn
-// its value by reading it again.
+// rememberIssuer stores the iss claim. When several nodes start at once on an empty store, one writes it and the others
+// read its value.
 func rememberIssuer(ctx context.Context, st *store.Store, cfg config.Config) (string, error) {
 	url, err := IssuerURL(ctx, st, cfg)
 	if err != nil {

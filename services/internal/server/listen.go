@@ -10,13 +10,13 @@ import (
 	"github.com/palisade/palisade/services/config"
 )
 
-// Addresses are those that a server listens on, with the ports that were chosen where the configuration says 0.
+// Addresses are the addresses that a server listens on. Port 0 in the configuration is replaced by the chosen port.
 type Addresses struct {
 	HTTP, GRPC, Metrics string
 }
 
-// listeners are bound before anything else happens, so that a server that was started twice by mistake stops before it
-// touches the store.
+// listeners are bound before anything else, so that a server that was started twice by mistake stops before it touches
+// the store.
 type listeners struct {
 	http, grpc, metrics net.Listener
 }
@@ -35,7 +35,7 @@ func listen(ctx context.Context, cfg config.Config) (*listeners, error) {
 	return &l, nil
 }
 
-// ListenError says what to do about an address that cannot be listened on.
+// ListenError explains why the server cannot listen on an address, and what to do.
 func ListenError(key, address string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -52,7 +52,7 @@ func (l *listeners) addresses() Addresses {
 	return Addresses{HTTP: l.http.Addr().String(), GRPC: l.grpc.Addr().String(), Metrics: l.metrics.Addr().String()}
 }
 
-// close frees the ports; servers that took them over have done so already.
+// close frees the ports. Servers that own a listener have closed it already.
 func (l *listeners) close() error {
 	var errs []error
 	for _, listener := range []net.Listener{l.http, l.grpc, l.metrics} {

@@ -1,72 +1,77 @@
 package server
 
 import (
-	"bytes"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
-	"html/template"
+	"html"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
-//go:embed login.html
-var loginHTML string
+// The page and its contents. html/template would keep every exported method of the program in the binary.
+var (
+	//go:embed login.html
+	loginHTML string
+	//go:embed login_form.html
+	loginForm string
+	//go:embed login_incomplete.html
+	loginIncomplete string
+)
 
-// loginPage is the page that an interactive login of a scanner opens (scan protocol, section 2, row 9). A user who may
-// send results gives it a JSON Web Token there, which it sends to ConfirmTokenRequest in a header: it is never part of
-// a URL.
+// loginPage is the page of a scanner's interactive login (scan protocol, section 2, row 9). A user who may send results
+// enters a JSON Web Token. The page sends it to ConfirmTokenRequest in a header; it is never part of a URL.
 type loginPage struct {
-	page   *template.Template
-	policy string
+	form       string
+	incomplete string
+	policy     string
 }
 
-// loginRequest is what the page shows.
+// loginRequest is the content of the page.
 type loginRequest struct {
-	// Key is the scanner's; empty for a link that is not complete.
+	// Key is the scanner's key. It is empty for an incomplete link.
 	Key string
-	// Tail is its end, for people to compare.
+	// Tail is the end of the key, for people to compare.
 	Tail string
-	// Asks is what asks for a token.
+	// Asks names the program that requests a token.
 	Asks string
 }
 
 // tailLength is how many characters of the key people compare.
 const tailLength = 6
 
-// requestKey is the form of keys, as ConfirmTokenRequest takes them.
+// requestKey is the form of keys that ConfirmTokenRequest accepts.
 var requestKey = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-func newLoginPage() (*loginPage, error) {
-	page, err := template.New("login").Parse(loginHTML)
-	if err != nil {
-		return nil, err
+func newLoginPage() *loginPage {
+	form := strings.Replace(loginHTML, "{{content}}", loginForm, 1)
+	return &loginPage{
+		form:       form,
+		incomplete: strings.Replace(loginHTML, "{{content}}", loginIncomplete, 1),
+		policy: "default-src 'none'; script-src " + hashOf(form, "script") + "; style-src " + hashOf(form, "style") +
+			"; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 	}
-	var sample bytes.Buffer
-	if err := page.Execute(&sample, loginRequest{Key: "sample"}); err != nil {
-		return nil, err
-	}
-	return &loginPage{page: page, policy: "default-src 'none'; script-src " + hashOf(sample.Bytes(), "script") +
-		"; style-src " + hashOf(sample.Bytes(), "style") +
-		"; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}, nil
 }
 
 // hashOf allows what is between the tags, and nothing else, in a Content-Security-Policy.
-func hashOf(page []byte, tag string) string {
-	_, rest, _ := bytes.Cut(page, []byte("<"+tag+">"))
-	content, _, _ := bytes.Cut(rest, []byte("</"+tag+">"))
-	sum := sha256.Sum256(content)
+func hashOf(page, tag string) string {
+	_, rest, _ := strings.Cut(page, "<"+tag+">")
+	content, _, _ := strings.Cut(rest, "</"+tag+">")
+	sum := sha256.Sum256([]byte(content))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
 // ServeHTTP writes the page.
 func (p *loginPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request := newLoginRequest(r.URL.Query())
-	var body bytes.Buffer
-	if err := p.page.Execute(&body, request); err != nil {
-		panic(err) // the template was executed at the start; the gateway answers and logs
+	body := p.incomplete
+	if request.Key != "" {
+		body = strings.NewReplacer("{{asks}}", html.EscapeString(request.Asks), "{{tail}}", html.EscapeString(request.Tail),
+			"{{key}}", html.EscapeString(request.Key)).Replace(p.form)
 	}
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
@@ -75,11 +80,11 @@ func (p *loginPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Frame-Options", "DENY")
-	header.Set("Content-Length", strconv.Itoa(body.Len()))
+	header.Set("Content-Length", strconv.Itoa(len(body)))
 	if request.Key == "" {
 		w.WriteHeader(http.StatusBadRequest)
 	}
-	_, _ = w.Write(body.Bytes()) // the caller may be gone
+	_, _ = io.WriteString(w, body) // the caller may be gone
 }
 
 func newLoginRequest(query url.Values) loginRequest {

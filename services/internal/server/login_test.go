@@ -42,7 +42,7 @@ func send(t *testing.T, method, url, token, body string) (*http.Response, string
 	return response, string(content)
 }
 
-// The page lets nothing run but its own script, shows what people have to compare, and repeats nothing that is no key.
+// The page runs only its own script, shows what people have to compare, and repeats nothing that is not a key.
 func TestLoginPage(t *testing.T) {
 	s, _ := apitest.StartConfigured(t, apitest.EmptyConfig(t))
 	base := "http://" + s.Addresses().HTTP + "/login"
@@ -97,7 +97,7 @@ func TestLoginPage(t *testing.T) {
 	}
 }
 
-// What the page sends gives the scanner its token, which is nowhere but in the answer.
+// The page's request gives the scanner its token. The token is only in the response.
 func TestLoginLeavesNoTrace(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
 	cfg.LogLevel = "debug"
@@ -143,7 +143,7 @@ func TestLoginLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// stored is what all files of a directory hold, one after the other.
+// stored concatenates all files of a directory.
 func stored(t *testing.T, dir string) (all []byte) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

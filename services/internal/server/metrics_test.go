@@ -6,7 +6,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// Profiles show what is in memory: whoever reaches the API must not see them.
+// Profiles show memory contents, so callers of the API must not reach them.
 func TestProfilesAreNotOnTheAPIPort(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
 	cfg.Pprof = true

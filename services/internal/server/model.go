@@ -7,8 +7,8 @@ import (
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
-// openModel makes the provider that all domains ask; without one in the configuration it says which settings are
-// missing.
+// openModel creates the model provider of all domains. Without a configured model it returns errors that name the
+// missing settings.
 func openModel(cfg config.Config, guard *egress.Guard, metrics *telemetry.Metrics) *llm.Provider {
 	provider := llm.New(llm.Config{
 		URL: cfg.AIURL, Key: cfg.AIKey, Model: cfg.AIModel, Timeout: cfg.AITimeout,

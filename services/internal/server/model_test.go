@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/services/internal/llm/llmtest"
 )
 
-// The server counts what it asks the model, and asks it nothing by itself.
+// The server counts its model requests and makes none by itself.
 func TestModelIsCounted(t *testing.T) {
 	model := llmtest.New(t, llmtest.Script(llmtest.Text("never")))
 	s := apitest.Start(t, func(c *config.Config) { c.AIURL, c.AIModel, c.EgressAllow = model.URL, "small", "127.0.0.1" })

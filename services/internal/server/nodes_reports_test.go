@@ -20,8 +20,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// frozenReplica copies a database that nobody is connected to. What it returns refuses to write, as a hot standby does,
-// and has stopped to follow.
+// frozenReplica copies a database without connections. The copy refuses writes, as a hot standby does, and gets no more
+// changes.
 func frozenReplica(t *testing.T, database string) string {
 	t.Helper()
 	replica := pgtest.NewDatabase(t)
@@ -52,7 +52,7 @@ func uploadTo(t *testing.T, s *server.Server, token, file string) {
 	post(t, "http://"+s.Addresses().HTTP+"/api/v1/deployments/default/reports?"+query.Encode(), token, body)
 }
 
-// Reports come from the replica, as late as it is, and everything else from the database.
+// Reports come from the replica with its lag, everything else from the main database.
 func TestReportsDatabase(t *testing.T) {
 	database, key := pgtest.NewDatabase(t), filepath.Join(t.TempDir(), "palisade.key")
 	config := func(reports string) config.Config {
@@ -90,7 +90,7 @@ func TestReportsDatabase(t *testing.T) {
 	}
 }
 
-// A replica that lacks migrations or belongs to somebody else stops the start.
+// A replica that lacks migrations or belongs to another installation stops the start.
 func TestReportsDatabaseIsRefused(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "palisade.key")
 	config := func(database, reports string) config.Config {

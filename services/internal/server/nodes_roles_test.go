@@ -44,7 +44,7 @@ func jobStates(t *testing.T, st *store.Store) map[string]int {
 	return states
 }
 
-// post sends a body, requires that it is accepted, and returns the answer.
+// post sends a body, requires success, and returns the response.
 func post(t *testing.T, url, token, body string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
@@ -64,7 +64,7 @@ func post(t *testing.T, url, token, body string) string {
 	return string(answer)
 }
 
-// A node with the role api adds jobs and leaves them alone; one with the role worker does them and serves nothing else.
+// A node with the role api adds jobs and runs none. A node with the role worker runs them and serves nothing else.
 func TestRolesDivideTheWork(t *testing.T) {
 	database, key := pgtest.NewDatabase(t), filepath.Join(t.TempDir(), "palisade.key")
 	node := func(role string) (*server.Server, string) {
@@ -99,7 +99,7 @@ func TestRolesDivideTheWork(t *testing.T) {
 	checkWorkerPorts(t, worker)
 }
 
-// checkWorkerPorts requires that a node without the role api answers probes and refuses the rest.
+// checkWorkerPorts requires that a node without the role api answers probes and refuses everything else.
 func checkWorkerPorts(t *testing.T, worker *server.Server) {
 	t.Helper()
 	for _, address := range []string{worker.Addresses().HTTP, worker.Addresses().Metrics} {

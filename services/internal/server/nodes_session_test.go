@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// A copy sees a server that nobody has asked for anything for so long that its connections were closed.
+// A copy detects a server that has been idle until its connections were closed.
 func TestCopySeesIdleServer(t *testing.T) {
 	defer func(before time.Duration) { *server.SessionInterval = before }(*server.SessionInterval)
 	*server.SessionInterval = 10 * time.Millisecond

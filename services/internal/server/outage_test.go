@@ -37,15 +37,15 @@ func init() {
 
 const outageToken = "sgp_outage4Kq2vXw7RbZ4mLd8sYh3nPc6JfGa"
 
-// outage is a server whose database fails, and what callers of both ports see of it.
+// outage is a server with a failing database, and what callers of both ports see.
 type outage struct {
 	t    *testing.T
 	s    *server.Server
 	out  *apitest.Output
 	conn *grpc.ClientConn
 
-	good, failed map[string]*atomic.Int64 // by the kind of call
-	bad          sync.Map                 // what no caller may see
+	good, failed map[string]*atomic.Int64 // by kind of call
+	bad          sync.Map                 // responses that no caller may see
 	stop         chan struct{}
 	group        sync.WaitGroup
 }
@@ -63,8 +63,8 @@ func newOutage(t *testing.T, database string) *outage {
 	return o
 }
 
-// calls read and write over both ports. Each returns "" for a success, "503" for a refusal that says when to come back,
-// or what it saw.
+// calls read and write over both ports. Each returns "" for success, "503" for a refusal with a retry delay, or
+// anything else that it got.
 func (o *outage) calls() map[string]func(n int64) string {
 	projects := projectsv1.NewProjectsServiceClient(o.conn)
 	call := func(fn func(ctx context.Context) error) string {
@@ -132,7 +132,7 @@ func seenGRPC(err error) string {
 	return err.Error()
 }
 
-// load calls in loops until its end is called.
+// load makes calls in loops until end is called.
 func (o *outage) load() (end func()) { return o.loadOf(func(string) bool { return true }) }
 
 // loadOf makes some of the calls.
@@ -181,7 +181,7 @@ func (o *outage) wait(what string, ok func() bool) {
 	o.t.Fatalf("not in a minute: %s\n%s", what, o.out)
 }
 
-// ready asks both ports whether they want requests, and why not.
+// ready returns the readiness on both ports, and the reason.
 func (o *outage) ready() (ok bool, reason string) {
 	o.t.Helper()
 	code, body := apitest.Get(o.t, http.DefaultClient, "http://"+o.s.Addresses().HTTP+"/readyz", "")
@@ -201,7 +201,7 @@ func (o *outage) waitReady() {
 	o.wait("the node is ready again", func() bool { ok, _ := o.ready(); return ok })
 }
 
-// entries counts those of the trail that tell of changes of a project.
+// entries counts the audit entries of project changes with this code.
 func (o *outage) entries(code codes.Code) int {
 	o.t.Helper()
 	n, err := o.s.Store().Reader.AuditEntry.Query().Where(auditentry.Code(code.String()), auditentry.Method(projectsv1.ProjectsService_UpdateProject_FullMethodName)).
@@ -212,8 +212,8 @@ func (o *outage) entries(code codes.Code) int {
 	return n
 }
 
-// refusedOfKnown are the changes that were refused after their caller was known. The others leave no entry: nobody
-// knows whose it would be.
+// refusedOfKnown counts the changes that were refused after authentication. Earlier refusals leave no entry, because
+// there is no actor.
 func (o *outage) refusedOfKnown() (n int) {
 	for line := range strings.SplitSeq(o.out.String(), "\n") {
 		if strings.Contains(line, "code=Unavailable") && strings.Contains(line, " principal=") && strings.Contains(line, projectsv1.ProjectsService_UpdateProject_FullMethodName) {
@@ -227,8 +227,8 @@ func (o *outage) writes(of map[string]*atomic.Int64) int {
 	return int(of["write over HTTP"].Load() + of["write over gRPC"].Load())
 }
 
-// A database that takes no changes refuses them with 503, answers what is read, takes its node out of service and in
-// again, and gets the entries of what was refused when it takes them.
+// While a database refuses writes, changes get 503, reads are answered, and the node is not ready. Afterwards the node
+// is ready again and the entries of refused changes are written.
 func TestReadOnlyDatabase(t *testing.T) {
 	for _, kind := range []string{"sqlite", "postgres"} {
 		t.Run(kind, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 				set = func(readOnly bool) {
 					apitest.OnDatabase(t, database, "SET default_transaction_read_only = off", "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = "+
 						strconv.FormatBool(readOnly)+"', current_database()); END $$")
-					if readOnly { // sessions keep what they began with; those that are read only are replaced by the server itself
+					if readOnly { // sessions keep their setting; the server itself replaces read-only ones
 						apitest.OnDatabase(t, database, endSessions)
 					}
 				}
@@ -272,7 +272,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 			o.waitReady()
 			o.wait("changes are made again", func() bool { return o.writes(o.good) > made+20 })
 			end()
-			// An entry for each, in the database: those of what was refused came later.
+			// Each refused change has an entry in the database, written later.
 			o.wait("the refused changes have their entries", func() bool { return o.entries(codes.Unavailable) >= min(o.refusedOfKnown(), 900) })
 			if n := o.entries(codes.OK); n < o.writes(o.good) {
 				t.Errorf("%d changes were acknowledged, %d have entries", o.writes(o.good), n)
@@ -286,11 +286,11 @@ func TestReadOnlyDatabase(t *testing.T) {
 	}
 }
 
-// endSessions ends all sessions of a database but the one that asks for it.
+// endSessions ends all sessions of a database except its own.
 const endSessions = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
-// An administrator ends all sessions, again and again, in the middle of requests: what fails is refused with 503, what
-// was acknowledged is there.
+// An administrator ends all sessions repeatedly, in the middle of requests. Failing requests get 503, and every
+// acknowledged change is stored.
 func TestEndedSessions(t *testing.T) {
 	database := pgtest.NewDatabase(t)
 	o := newOutage(t, database)
@@ -304,7 +304,7 @@ func TestEndedSessions(t *testing.T) {
 	o.afterCrashes()
 }
 
-// afterCrashes requires that calls failed and others did not, and that each acknowledged change has its entry.
+// afterCrashes requires that some calls failed and others succeeded, and that each acknowledged change has its entry.
 func (o *outage) afterCrashes() {
 	o.t.Helper()
 	if o.writes(o.failed) == 0 || o.writes(o.good) == 0 {
@@ -320,7 +320,7 @@ func (o *outage) afterCrashes() {
 	}
 }
 
-// body is what a call answers, whatever its status.
+// body returns the response of a call, whatever its status.
 func (o *outage) body(method, path, body string) string {
 	o.t.Helper()
 	request, err := http.NewRequestWithContext(o.t.Context(), method, "http://"+o.s.Addresses().HTTP+path, strings.NewReader(body))
@@ -340,8 +340,7 @@ func (o *outage) body(method, path, body string) string {
 	return string(text)
 }
 
-// newSwitch returns an address that leads to a database, and what lets connections that are made from then on lead to
-// another.
+// newSwitch returns an address that forwards to a database, and a function that redirects new connections to another.
 func newSwitch(t *testing.T, database string) (through string, to func(database string)) {
 	t.Helper()
 	parse := func(text string) *url.URL {
@@ -372,7 +371,7 @@ func newSwitch(t *testing.T, database string) (through string, to func(database 
 				}
 				defer func() { _ = server.Close() }()
 				go func() {
-					_, _ = io.Copy(server, from) // until one of the two ends it
+					_, _ = io.Copy(server, from) // until one side closes it
 					_ = server.Close()
 				}()
 				_, _ = io.Copy(from, server)

@@ -11,14 +11,13 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Exposure is a file with which other users of this machine get at what the server keeps.
+// Exposure is a file that gives other users of this machine access to the server's data.
 type Exposure struct {
 	Name, Detail string
 	Fix          string // what to do
 }
 
-// Exposures looks for such files. The key file is not among them: a server does not start with one that others can
-// read.
+// Exposures finds such files. It skips the key file, because a server does not start with one that others can read.
 func Exposures(cfg config.Config) []Exposure {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -37,7 +36,7 @@ func Exposures(cfg config.Config) []Exposure {
 	return found
 }
 
-// modeOf is false for what is not configured or cannot be looked at, which other checks report.
+// modeOf returns false for a path that is not configured or cannot be read. Other checks report these.
 func modeOf(path string) (fs.FileMode, bool) {
 	if path == "" {
 		return 0, false
@@ -49,14 +48,14 @@ func modeOf(path string) (fs.FileMode, bool) {
 	return info.Mode().Perm(), true
 }
 
-// warnOfPermissions says at the start what the doctor would find.
+// warnOfPermissions logs at start what the doctor would find.
 func (s *Server) warnOfPermissions() {
 	for _, e := range Exposures(s.config) {
 		s.log.Warn(e.Name+": "+e.Detail, "fix", e.Fix)
 	}
 }
 
-// warnOfBuild does the same about how SQLite, which is a part of this program, was built.
+// warnOfBuild does the same for the build options of the embedded SQLite.
 func (s *Server) warnOfBuild(ctx context.Context, st *store.Store) {
 	if knows, err := st.KnowsFrequentValues(ctx); err != nil || !knows {
 		s.log.Warn(store.WithoutBuildTag, "fix", store.WithBuildTag, "error", err)

@@ -13,18 +13,18 @@ import (
 	"github.com/palisade/palisade/gen/openapi"
 )
 
-// readyTimeout bounds the question to the database that one readiness probe asks.
+// readyTimeout limits the database query of a readiness probe.
 const readyTimeout = 2 * time.Second
 
-// probes answer whether the server lives and whether it wants requests, over HTTP and over gRPC.
+// probes report liveness and readiness, over HTTP and gRPC.
 type probes struct {
 	ping   func(context.Context) error
 	disk   func() (problem string, full bool)
 	health *health.Server
 	ready  atomic.Bool
-	// corrupt: pages of the database cannot be relied on.
+	// corrupt is set when the database is corrupt.
 	corrupt atomic.Bool
-	// refusing is why the database takes no changes; nil while it does.
+	// refusing is why the database refuses writes; nil while it accepts them.
 	refusing atomic.Pointer[string]
 	services []string
 }
@@ -36,24 +36,24 @@ func newProbes(ping func(context.Context) error, disk func() (problem string, fu
 	return p
 }
 
-// serving says that the server and each of its services take requests.
+// serving marks the server and each of its services as ready.
 func (p *probes) serving(services []string) {
 	p.services = append([]string{""}, services...)
-	p.say(healthv1.HealthCheckResponse_SERVING)
+	p.setStatus(healthv1.HealthCheckResponse_SERVING)
 	p.ready.Store(true)
 }
 
-// say tells those who ask over gRPC. After health.Shutdown it does nothing.
-func (p *probes) say(state healthv1.HealthCheckResponse_ServingStatus) {
+// setStatus sets the gRPC health status of all services. After health.Shutdown it does nothing.
+func (p *probes) setStatus(state healthv1.HealthCheckResponse_ServingStatus) {
 	for _, name := range p.services {
 		p.health.SetServingStatus(name, state)
 	}
 }
 
-// refused takes the node out of service, until writable; it reports whether it was in service. The reason is public.
+// refused makes the node not ready, until writable. It reports whether the node was ready. The reason is public.
 func (p *probes) refused(reason string) (changed bool) {
 	if changed = p.refusing.Swap(&reason) == nil; changed {
-		p.say(healthv1.HealthCheckResponse_NOT_SERVING)
+		p.setStatus(healthv1.HealthCheckResponse_NOT_SERVING)
 	}
 	return changed
 }
@@ -61,31 +61,31 @@ func (p *probes) refused(reason string) (changed bool) {
 // writable undoes refused.
 func (p *probes) writable() (changed bool) {
 	if changed = p.refusing.Swap(nil) != nil; changed {
-		p.say(healthv1.HealthCheckResponse_SERVING)
+		p.setStatus(healthv1.HealthCheckResponse_SERVING)
 	}
 	return changed
 }
 
-// stopping says that no more requests are wanted; there is no way back.
+// stopping makes the node not ready for good.
 func (p *probes) stopping() {
 	p.ready.Store(false)
 	p.health.Shutdown()
 }
 
 // live is /healthz: the process answers. It must not depend on the database, or an orchestrator would restart every
-// node while the database is down.
+// node during a database outage.
 func (p *probes) live(w http.ResponseWriter, _ *http.Request) {
 	writeProbe(w, http.StatusOK, "ok")
 }
 
-// readiness is /readyz: the server takes requests, its database answers and takes changes, and its disk is not full.
+// readiness is /readyz: the server accepts requests, its database answers and accepts writes, and its disk is not full.
 func (p *probes) readiness(w http.ResponseWriter, r *http.Request) {
 	if !p.ready.Load() {
 		writeProbe(w, http.StatusServiceUnavailable, "not serving: starting or stopping")
 		return
 	}
 	if p.corrupt.Load() {
-		writeProbe(w, http.StatusServiceUnavailable, "the database is corrupt; the log says more")
+		writeProbe(w, http.StatusServiceUnavailable, "the database is corrupt; see the log")
 		return
 	}
 	if reason := p.refusing.Load(); reason != nil {
@@ -95,11 +95,12 @@ func (p *probes) readiness(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
 	if err := p.ping(ctx); err != nil {
-		// The cause is in the log of the requests that fail with it; a probe is public.
+		// A probe is public. The log of the failing requests has the cause.
 		writeProbe(w, http.StatusServiceUnavailable, "the database does not answer")
 		return
 	}
-	// Below the reserve all but uploads works, and a load balancer should go on; on a full disk hardly anything does.
+	// Below the reserve everything except uploads works, so a load balancer should keep the node. On a full disk hardly
+	// anything works.
 	switch problem, full := p.disk(); {
 	case full:
 		writeProbe(w, http.StatusServiceUnavailable, problem)
@@ -114,11 +115,11 @@ func writeProbe(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = io.WriteString(w, text+"\n") // a prober that went away needs no answer
+	_, _ = io.WriteString(w, text+"\n") // a client that has gone needs no response
 }
 
-// serveOpenAPI serves the description of the HTTP API, which is the same for everybody.
+// serveOpenAPI serves the description of the HTTP API, which is public.
 func serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(openapi.JSON) // a caller that went away is no error of ours
+	_, _ = w.Write(openapi.JSON) // a client that has gone is not our error
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// quickCheckTimeout bounds the check of a database's pages. A reader keeps the write-ahead log from being emptied.
+// quickCheckTimeout limits the integrity check. While it reads, the write-ahead log cannot be truncated.
 const quickCheckTimeout = 10 * time.Minute
 
-// Corruption says what is wrong with the pages of a database; "" if nothing is known.
+// Corruption describes the corruption of a database. "" means that none was found.
 func Corruption(ctx context.Context, st *store.Store) string {
 	problem, err := st.QuickCheck(ctx)
 	if problem == "" && apierr.IsCorrupt(err) {
@@ -21,8 +21,7 @@ func Corruption(ctx context.Context, st *store.Store) string {
 	return problem
 }
 
-// checkPages looks through the database once, beside what is served, and takes the node out of service when it is
-// corrupt.
+// checkPages checks the database once while the server runs, and makes the node not ready when it is corrupt.
 func (p *probes) checkPages(ctx context.Context, st *store.Store, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, quickCheckTimeout)
 	defer cancel()
@@ -31,8 +30,7 @@ func (p *probes) checkPages(ctx context.Context, st *store.Store, log *slog.Logg
 	}
 }
 
-// damaged takes the node out of service, for HTTP and gRPC alike. There is no way back but a start with a database that
-// is whole.
+// damaged makes the node not ready, over HTTP and gRPC. Only a restart with an intact database ends that.
 func (p *probes) damaged(ctx context.Context, log *slog.Logger, problem string) {
 	if !p.corrupt.Swap(true) {
 		log.ErrorContext(ctx, "the database is corrupt: this node is not ready any more; stop it and restore a backup", "problem", problem)
@@ -40,7 +38,7 @@ func (p *probes) damaged(ctx context.Context, log *slog.Logger, problem string) 
 	}
 }
 
-// checkPages begins the check, and ends it with the server.
+// checkPages starts the check. It ends with the server.
 func (s *Server) checkPages(st *store.Store) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

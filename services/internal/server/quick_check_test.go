@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// TestCorruptPageEndsReadiness: pages that hold something else take the node out of service.
+// TestCorruptPageEndsReadiness: overwritten pages make the node not ready.
 func TestCorruptPageEndsReadiness(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()

@@ -25,36 +25,35 @@ import (
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
-// sealedCheck is the setting that no two installations have the same value of: what is sealed when the key is first
+// sealedCheck is a setting that differs between installations: a sealed constant that is written when the key is first
 // used.
 const sealedCheck = "key_check"
 
-// reportsCheckInterval is for how long the answer counts that the replica is one; tests shorten it.
+// reportsCheckInterval is how long a successful check of the replica is valid. Tests shorten it.
 var reportsCheckInterval = 15 * time.Second
 
-// reportsTimeout bounds how long a start or a report waits to learn whether the replica answers.
+// reportsTimeout limits how long a start or a report waits for the replica.
 const reportsTimeout = 5 * time.Second
 
-// Reports is what reports are read from: the replica in the configuration, else the main database. A replica that is
-// down takes nothing but reports with it.
+// Reports is the database of reports: the configured replica, else the main database. When the replica is down, only
+// reports fail.
 type Reports struct {
 	store, main *store.Store
 	log         *slog.Logger
-	checked     atomic.Int64 // when the replica was found to be one of main, in microseconds; 0: not yet, or it was lost since
-	warned      atomic.Bool  // the log says that it is not fit
+	checked     atomic.Int64 // when the replica was last verified, in microseconds; 0: not yet, or the verification failed since
+	warned      atomic.Bool  // the unfit replica has been logged
 	checking    singleflight.Group
 }
 
 // Store is the database that reports are read from.
 func (r *Reports) Store() *store.Store { return r.store }
 
-// CheckReplica asks whether a database is a replica of main that is fit for reports.
+// CheckReplica checks that a database is a replica of main that is fit for reports.
 func CheckReplica(ctx context.Context, replica, main *store.Store) error {
 	return (&Reports{store: replica, main: main}).check(ctx)
 }
 
-// openReports opens the database that reports are read from. A replica that does not answer is checked when it does;
-// one that is the wrong one is an error.
+// openReports opens the database of reports. A replica that is down is checked later. A wrong replica is an error.
 func (s *Server) openReports(ctx context.Context, main *store.Store, metrics *telemetry.Metrics) (*Reports, error) {
 	if s.config.ReportsDatabase == "" {
 		return &Reports{store: main, main: main}, nil
@@ -69,7 +68,7 @@ func (s *Server) openReports(ctx context.Context, main *store.Store, metrics *te
 	switch {
 	case err == nil:
 		r.checked.Store(store.Now())
-	case errors.Is(err, store.ErrNoReplica): // it was one, or will be: no reason to serve nothing at all
+	case errors.Is(err, store.ErrNoReplica): // down or not yet a replica: everything else can still be served
 		r.unfit(err)
 	case Unreachable(err):
 		r.warn(err)
@@ -81,8 +80,8 @@ func (s *Server) openReports(ctx context.Context, main *store.Store, metrics *te
 	return r, nil
 }
 
-// Behind lets the calls of a service group reach its handlers only while the replica answers.
-func (r *Reports) Behind(group Service) Service {
+// RequireReplica wraps a service group so that its calls fail while the configured replica is down.
+func (r *Reports) RequireReplica(group Service) Service {
 	if r.store == r.main {
 		return group
 	}
@@ -92,14 +91,14 @@ func (r *Reports) Behind(group Service) Service {
 }
 
 func (r *Reports) intercept(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	if err := r.reach(ctx); err != nil {
+	if err := r.ensureReplica(ctx); err != nil {
 		return nil, err
 	}
 	answer, err := handler(ctx, request)
 	if err == nil || !Unreachable(err) && status.Code(apierr.Map(err)) != codes.Internal {
 		return answer, err
 	}
-	// What a driver says of a connection that broke may be anything: ask again.
+	// The driver's error after a lost connection may be anything, so check the replica again.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportsTimeout)
 	defer cancel()
 	if r.store.Ping(ctx) == nil {
@@ -112,19 +111,19 @@ func (r *Reports) intercept(ctx context.Context, request any, _ *grpc.UnaryServe
 }
 
 func (r *Reports) warn(err error) {
-	r.log.Warn("the reports database cannot be reached: reports are refused until it answers, all else goes on",
+	r.log.Warn("the reports database cannot be reached: reports are refused until it answers, everything else continues",
 		"location", r.store.Location(), "error", err)
 }
 
 func (r *Reports) unfit(err error) {
 	if !r.warned.Swap(true) {
-		r.log.Error("the reports database is not fit for reports: they are refused, all else goes on", "error", err)
+		r.log.Error("the reports database cannot be used: reports are refused, everything else continues", "error", err)
 	}
 }
 
-// reach checks the replica unless that was done a moment ago: it may be promoted at any time. Calls that come meanwhile
-// wait for the same check.
-func (r *Reports) reach(ctx context.Context) error {
+// ensureReplica checks the replica unless the last check is recent, because it may be promoted at any time. Concurrent
+// calls share one check.
+func (r *Reports) ensureReplica(ctx context.Context) error {
 	if at := r.checked.Load(); at != 0 && store.Now()-at < reportsCheckInterval.Microseconds() {
 		return nil
 	}
@@ -144,21 +143,21 @@ func (r *Reports) reach(ctx context.Context) error {
 	r.checked.Store(0)
 	r.unfit(err)
 	if errors.Is(err, store.ErrNoReplica) {
-		return apierr.Unavailable(err, "reports cannot be read: their database (reports-database) is no replica of the database any more, "+
-			"and the administrator of the server has to name one")
+		return apierr.Unavailable(err, "reports cannot be read: their database (reports-database) is no longer a replica of the database, "+
+			"and the administrator of the server must configure one")
 	}
-	return apierr.Unavailable(err, "reports cannot be read: their database (reports-database) is not fit for it, and the log of the server says why")
+	return apierr.Unavailable(err, "reports cannot be read: their database (reports-database) cannot be used, and the log of the server says why")
 }
 
-// check asks the replica whether it is one of the main database.
+// check verifies that the database is a replica of the main database.
 func (r *Reports) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reportsTimeout)
 	defer cancel()
 	if err := r.store.CheckReplica(ctx); err != nil {
 		return err
 	}
-	// Ids are the same in every installation: reports from the database of another would show one tenant's numbers to the
-	// other.
+	// Ids are the same in every installation. Reports from the database of another installation would show one tenant's
+	// numbers to another.
 	here, err := readSealedCheck(ctx, r.main)
 	if err != nil {
 		return err
@@ -176,9 +175,10 @@ func (r *Reports) check(ctx context.Context) error {
 	return nil
 }
 
-// Unreachable tells a database that does not answer, and may do so later, from one that refuses us or is the wrong one.
+// Unreachable reports a database that is down and may recover, as opposed to one that refuses access or is the wrong
+// one.
 func Unreachable(err error) bool {
-	// The user, the password or the name of the database is wrong, or they do not fit each other.
+	// The user, the password or the name of the database is wrong.
 	if state := apierr.SQLState(err); strings.HasPrefix(state, "28") || strings.HasPrefix(state, "3D") || state == apierr.StateNoPrivilege {
 		return false
 	}
@@ -196,7 +196,7 @@ func readSealedCheck(ctx context.Context, st *store.Store) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the mark of the installation: %w", err)
+		return nil, fmt.Errorf("read the id of the installation: %w", err)
 	}
 	return row.Value, nil
 }

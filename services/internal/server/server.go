@@ -1,4 +1,4 @@
-// Package server runs the process: configuration in, ports out, and in between the domains that it is given.
+// Package server runs the process: it reads the configuration, opens the ports and starts the domains.
 package server
 
 import (
@@ -24,9 +24,9 @@ import (
 	"github.com/palisade/palisade/services/internal/traffic"
 )
 
-// Run serves domains until ctx ends, then drains and returns; an error says why the server could not start or had to
-// stop. Logs and, on the very first start, the first API token are written to stderr. A second SIGINT or SIGTERM during
-// the drain ends the process at once.
+// Run serves domains until ctx ends, then drains and returns. An error says why the server could not start or had to
+// stop. Logs go to stderr and, on the very first start, the first API token. A second SIGINT or SIGTERM during the
+// drain ends the process at once.
 func Run(ctx context.Context, cfg config.Config, stderr io.Writer, domains []Domain) error {
 	s, err := Start(ctx, cfg, stderr, domains)
 	if err != nil {
@@ -34,32 +34,32 @@ func Run(ctx context.Context, cfg config.Config, stderr io.Writer, domains []Dom
 	}
 	resting, wake := context.WithCancel(ctx)
 	defer wake()
-	go s.RestWhenIdle(resting)
+	go s.ReleaseMemoryWhenIdle(resting)
 	defer context.AfterFunc(ctx, func() {
-		// Whoever turned signals into the end of ctx still catches them; from now on they do what they do by default.
+		// The caller still catches the signals that ended ctx. From now on they have their default effect.
 		signal.Reset(os.Interrupt, syscall.SIGTERM)
 		s.Stop()
 	})()
 	return s.Wait()
 }
 
-// Server is a server that runs.
+// Server is a running server.
 type Server struct {
 	config    config.Config
 	log       *slog.Logger
-	lines     *telemetry.LogBuffer // of log
+	lines     *telemetry.LogBuffer // buffer of log
 	listeners *listeners
 	addresses Addresses
 	grpc      *grpc.Server
 	http      *http.Server
 	metrics   *http.Server
-	services  []string // names of those on the grpc port
+	services  []string // names of the services on the gRPC port
 	probes    *probes
 	store     *store.Store
 	jobs      *jobs.Jobs
 	calls     traffic.Calls
-	drain     context.CancelFunc // ends streams that have no end of their own
-	closers   []closer           // in the order in which they were opened
+	drain     context.CancelFunc // ends streams without an end of their own
+	closers   []closer           // in opening order
 
 	stop     chan struct{} // closed by Stop
 	stopOnce sync.Once
@@ -67,19 +67,19 @@ type Server struct {
 	err      error         // set before done is closed
 }
 
-// closer ends one part of the server; ctx is done when the grace period is over.
+// closer closes one part of the server. ctx is done when the grace period is over.
 type closer struct {
 	name  string
 	close func(ctx context.Context) error
 }
 
-// Addresses are those that the server listens on.
+// Addresses are the addresses that the server listens on.
 func (s *Server) Addresses() Addresses { return s.addresses }
 
-// Stop begins to shut the server down and returns at once; see Wait. It may be called more than once.
+// Stop starts the shutdown and returns at once; see Wait. It may be called more than once.
 func (s *Server) Stop() { s.stopOnce.Do(func() { close(s.stop) }) }
 
-// Wait returns when the server has ended: nil after Stop, unless something went wrong on the way down, else the reason.
+// Wait returns when the server has ended: nil after a clean Stop, else the reason.
 func (s *Server) Wait() error {
 	<-s.done
 	return s.err
@@ -89,9 +89,9 @@ func (s *Server) onClose(name string, fn func(ctx context.Context) error) {
 	s.closers = append(s.closers, closer{name, fn})
 }
 
-// run serves all ports until Stop or until one of them fails. Only meanwhile the lines of the log wait for one another.
+// run serves all ports until Stop or until one of them fails. Log lines are buffered only during this time.
 func (s *Server) run() {
-	s.lines.Gather()
+	s.lines.StartBuffering()
 	failed := make(chan error, 3)
 	serve := func(key string, fn func() error) {
 		go func() {
@@ -115,29 +115,27 @@ func (s *Server) run() {
 		case err = <-failed:
 			s.log.Error("a listener failed; stopping", "error", err)
 		}
-		_ = s.lines.Through() // a second signal gives no time to write what waits
+		_ = s.lines.StopBuffering() // a second signal leaves no time to flush
 		s.err = errors.Join(err, s.shutdown())
 		close(s.done)
 	}()
 }
 
 const (
-	// Load balancers need this long, in parts of the grace period and at most, to see that the server is not ready.
+	// Load balancers get at most this part of the grace period to notice that the server is not ready.
 	lameDuckPart = 4
 	lameDuckMost = 5 * time.Second
-	// On addresses that only this machine reaches, and no proxy on it, there is nobody to wait for but watchers of the
-	// gRPC health service.
+	// On loopback addresses without a proxy, only watchers of the gRPC health service need to notice.
 	lameDuckLocal = 200 * time.Millisecond
-	// Closing ports on which nothing runs takes a moment, too; without it a grace period of 0 would always end in an
-	// error.
-	leastGrace = 100 * time.Millisecond
+	// Closing idle ports takes a moment, too. Without this, a grace period of 0 would always end in an error.
+	minGrace = 100 * time.Millisecond
 )
 
-// shutdown stops being ready, goes on serving while callers find out, lets running requests and background jobs end
-// within the grace period, cuts off those that did not, and closes everything else.
+// shutdown makes the node not ready and keeps serving while load balancers notice. In-flight requests and background
+// jobs may end within the grace period; then they are cut off. Finally it closes everything else.
 func (s *Server) shutdown() error {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), max(s.config.ShutdownGrace, leastGrace))
+	ctx, cancel := context.WithTimeout(context.Background(), max(s.config.ShutdownGrace, minGrace))
 	defer cancel()
 	s.probes.stopping()
 	s.log.Info("stopping", "grace", s.config.ShutdownGrace.String())
@@ -167,14 +165,14 @@ func (s *Server) lameDuck() time.Duration {
 	return min(s.config.ShutdownGrace/lameDuckPart, most)
 }
 
-// drainPorts closes both API ports to new requests and waits for the running ones; those that are left when ctx is done
-// are cut off, which is an error.
+// drainPorts closes both API ports to new requests and waits for in-flight ones. Requests that are left when ctx is
+// done are cut off, which is an error.
 func (s *Server) drainPorts(ctx context.Context) error {
 	var group sync.WaitGroup
 	var httpErr error
 	group.Go(func() {
 		if httpErr = s.http.Shutdown(ctx); httpErr != nil {
-			_ = s.http.Close() // cut off; the error is Shutdown's
+			_ = s.http.Close() // cut off; Shutdown has returned the error
 		}
 	})
 	var cut bool
@@ -191,7 +189,7 @@ func (s *Server) drainPorts(ctx context.Context) error {
 			go s.grpc.Stop()
 			select {
 			case <-graceful:
-			case <-time.After(closeTimeout): // a handler that does not mind its context is left behind
+			case <-time.After(closeTimeout): // a handler that ignores its context is left behind
 			}
 		}
 	})
@@ -202,11 +200,11 @@ func (s *Server) drainPorts(ctx context.Context) error {
 	return nil
 }
 
-// closeTimeout is what closing gets when the requests have used up the grace period.
+// closeTimeout is the time for closing after requests have used up the grace period.
 const closeTimeout = 5 * time.Second
 
-// hangTime is when a part that is still closing is left behind: it keeps the process from ending. The end of the
-// process does to it what a crash does, which every part survives.
+// hangTime is how long a part may take to close before it is abandoned, so that the process ends. For that part it is
+// like a crash, which every part survives.
 const hangTime = 3 * closeTimeout
 
 // closeAll closes what Start opened, the last first.
@@ -222,7 +220,7 @@ func (s *Server) closeAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// closeWithin returns when the part is closed, or has not been for that long.
+// closeWithin returns when the part is closed, or fails after most.
 func (c closer) closeWithin(ctx context.Context, most time.Duration) error {
 	closed := make(chan error, 1)
 	go func() { closed <- c.close(ctx) }()
@@ -232,6 +230,6 @@ func (c closer) closeWithin(ctx context.Context, most time.Duration) error {
 	case err := <-closed:
 		return err
 	case <-timer.C:
-		return fmt.Errorf("it does not end within %s and is left behind", most)
+		return fmt.Errorf("it did not close within %s and is abandoned", most)
 	}
 }

@@ -112,7 +112,7 @@ func checkGRPC(t *testing.T, s *server.Server, token string) {
 		if _, err := deploymentsv1.NewDeploymentsServiceClient(conn).ListDeployments(ctx, &deploymentsv1.ListDeploymentsRequest{}); status.Code(err) != want {
 			t.Errorf("list deployments: %v, want %v", err, want)
 		}
-		// Reflection tells no more than /openapi.json: anybody may read it.
+		// Reflection reveals no more than the public /openapi.json.
 		stream, err := reflectionv1.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -124,7 +124,7 @@ func checkGRPC(t *testing.T, s *server.Server, token string) {
 	}
 }
 
-// checkSecondStart starts the server again: nothing is created or printed again, and the first token still works.
+// checkSecondStart starts the server again: nothing is created or printed, and the first token still works.
 func checkSecondStart(t *testing.T, cfg config.Config, token string) {
 	t.Helper()
 	again, out := apitest.StartConfigured(t, cfg)
@@ -136,7 +136,7 @@ func checkSecondStart(t *testing.T, cfg config.Config, token string) {
 	}
 }
 
-// Lines wait for one another while the server serves; none is lost when it stops.
+// Log lines are buffered while the server serves. None is lost when it stops.
 func TestStoppedServerHasWrittenItsLog(t *testing.T) {
 	const callers, calls = 4, 50
 	s, out := apitest.StartConfigured(t, apitest.EmptyConfig(t))
@@ -160,7 +160,7 @@ func TestStoppedServerHasWrittenItsLog(t *testing.T) {
 		t.Errorf("%d calls are in the log, want %d", got, callers*calls)
 	}
 	if at := strings.Index(log, " msg=stopped "); at < strings.LastIndex(log, " msg=call ") {
-		t.Errorf("the last line is not that of the end:\n%s", log)
+		t.Errorf("the last line does not report the stop:\n%s", log)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// unruled is a service whose proto has no access rule.
+// unruled has a service without an access rule in its proto.
 func unruled(*server.Deps) server.Parts {
 	desc := grpc.ServiceDesc{
 		ServiceName: "palisade.test.v1.Unruled", HandlerType: (*any)(nil),

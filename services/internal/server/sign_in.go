@@ -10,14 +10,14 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// MakesAdmins lists the deployments whose new members are administrators, by slug.
+// MakesAdmins lists the slugs of the deployments with administrator as the default role.
 func MakesAdmins(ctx context.Context, st *store.Store) ([]string, error) {
 	return st.Reader.Deployment.Query().Where(deployment.DefaultRole(string(access.RoleAdmin))).
 		Order(deployment.ByID()).Select(deployment.FieldSlug).Strings(tenant.System(ctx))
 }
 
-// warnOfSignIn tells the operator of a store that an earlier version filled what its default role means together with
-// an issuer. The role may be meant, so the server starts.
+// warnOfSignIn warns when the default role of a deployment makes every user of the issuer an administrator, as earlier
+// versions stored it. That may be intended, so the server starts.
 func (s *Server) warnOfSignIn(ctx context.Context, st *store.Store) error {
 	if s.config.OIDCIssuer == "" {
 		return nil

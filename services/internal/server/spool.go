@@ -6,7 +6,7 @@ import (
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
-// openSpool opens the directory of what is too large for the memory, for all that works with it.
+// openSpool opens the directory for data that is too large for memory.
 func openSpool(cfg config.Config, metrics *telemetry.Metrics) (*spool.Spool, error) {
 	node, deployment := cfg.SpoolQuotas()
 	limits := spool.Limits{Node: int64(node), Deployment: int64(deployment), Disk: cfg.Disk()}

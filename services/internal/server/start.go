@@ -26,7 +26,7 @@ import (
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
 
-// Start starts a server of these domains and returns when it serves on all its ports. ctx is for starting only: the
+// Start starts a server of these domains and returns when it serves on all its ports. ctx only limits the start; the
 // server runs until Stop. When something is missing or wrong, nothing keeps running and the error says what to do.
 func Start(ctx context.Context, cfg config.Config, stderr io.Writer, domains []Domain) (_ *Server, err error) {
 	if err := cfg.Validate(); err != nil {
@@ -51,7 +51,7 @@ func Start(ctx context.Context, cfg config.Config, stderr io.Writer, domains []D
 	return s, nil
 }
 
-// open makes all parts in the order in which they need each other.
+// open creates all parts in the order of their dependencies.
 func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (err error) {
 	if err := s.bind(ctx); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (
 	if err != nil {
 		return err
 	}
-	s.onClose("audit trail", who.trail.Settle)
+	s.onClose("audit trail", who.trail.Close)
 	deps, err := s.makeDeps(st, who, metrics)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (
 	return nil
 }
 
-// portParts is what the API ports are made of, whatever they serve.
+// portParts are the dependencies of the API ports.
 type portParts struct {
 	store   *store.Store
 	who     *identities
@@ -127,7 +127,7 @@ type portParts struct {
 	tls     *tls.Config // nil for plain text
 }
 
-// openAPI makes the servers of both API ports of a node that serves requests.
+// openAPI creates the servers of both API ports of a node that serves requests.
 func (s *Server) openAPI(groups []Service, p portParts) error {
 	handlers := collect(s.config, groups, s.probes)
 	rules, links, err := s.makeChain(handlers, p.store, p.who, p.metrics)
@@ -144,7 +144,7 @@ func (s *Server) openAPI(groups []Service, p portParts) error {
 	return err
 }
 
-// makeDeps makes what domains are made of, but for the queue, which begins with their work.
+// makeDeps creates the dependencies of domains, without the queue, which needs their background work first.
 func (s *Server) makeDeps(st *store.Store, who *identities, metrics *telemetry.Metrics) (*Deps, error) {
 	guard, err := openGuard(s.config, s.log)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *Server) makeDeps(st *store.Store, who *identities, metrics *telemetry.M
 	}, nil
 }
 
-// openQueue makes the queue with the background work of the domains.
+// openQueue opens the queue with the background work of the domains.
 func (s *Server) openQueue(d *Deps, work []jobs.Work) (err error) {
 	if s.jobs, err = jobs.New(d.Store, s.log, work...); err != nil {
 		return err
@@ -171,8 +171,7 @@ func (s *Server) openQueue(d *Deps, work []jobs.Work) (err error) {
 	return nil
 }
 
-// bind takes the ports. From here on the addresses in the configuration are those that are true, so that URLs made of
-// them work.
+// bind binds the ports. It writes the bound addresses into the configuration, so that URLs made from it work.
 func (s *Server) bind(ctx context.Context) (err error) {
 	if s.listeners, err = listen(ctx, s.config); err != nil {
 		return err
@@ -183,7 +182,7 @@ func (s *Server) bind(ctx context.Context) (err error) {
 	return nil
 }
 
-// startJobs begins to work on the queue, if that is a role of this node; another may only add to it.
+// startJobs starts the workers, if that is a role of this node. Other nodes only add jobs.
 func (s *Server) startJobs(ctx context.Context) error {
 	if !s.config.Has(config.RoleWorker) {
 		return nil
@@ -191,7 +190,7 @@ func (s *Server) startJobs(ctx context.Context) error {
 	if err := s.jobs.Start(ctx); err != nil {
 		return err
 	}
-	s.onClose("background jobs", s.jobs.Stop) // before the database; shutdown has stopped them unless the start fails
+	s.onClose("background jobs", s.jobs.Stop) // before the database; shutdown has stopped them already, unless the start fails
 	return nil
 }
 
@@ -224,11 +223,10 @@ func (s *Server) openMigrated(ctx context.Context) (*store.Store, error) {
 	return st, nil
 }
 
-// sessionInterval is how long it takes until a server that lost its session on PostgreSQL has another; tests shorten
-// it.
+// sessionInterval is how often a server tries to renew a lost PostgreSQL session. Tests shorten it.
 var sessionInterval = time.Minute
 
-// keepSession lets a copy of the database see that this server runs.
+// keepSession holds a session by which a copy of the database detects that this server runs.
 func (s *Server) keepSession(st *store.Store) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -244,7 +242,7 @@ func (s *Server) keepSession(st *store.Store) {
 	})
 }
 
-// identities are the parts that know who calls, and keep what he did.
+// identities are the parts that authenticate callers and record their actions.
 type identities struct {
 	keyring       *secret.Keyring
 	trail         *audit.Trail
@@ -281,7 +279,7 @@ func (s *Server) openAccess(ctx context.Context, st *store.Store, stderr io.Writ
 	if first != nil {
 		s.log.Info("first start: a deployment, an administrator and an API token were created",
 			"deployment", first.Deployment.Slug, "administrator", first.Email, "token_hint", first.TokenHint)
-		// At once: if the start fails further on, the token exists and will never be shown again.
+		// Print it at once: if the start fails further on, the token exists and will never be shown again.
 		if err := printFirstToken(stderr, cfg.BaseURL(), first.TokenValue); err != nil {
 			return nil, err
 		}
@@ -294,8 +292,8 @@ func (s *Server) openAccess(ctx context.Context, st *store.Store, stderr io.Writ
 	return &identities{keyring: keyring, trail: trail, issuer: issuer, authenticator: authenticator}, nil
 }
 
-// printFirstToken shows the first API token with a call that works as it stands. A token that the operator chose is
-// empty here: he knows it, and this output ends up in logs.
+// printFirstToken shows the first API token with a working example request. token is empty when the operator chose it:
+// the operator knows it, and this output ends up in logs.
 func printFirstToken(w io.Writer, url, token string) error {
 	if token == "" {
 		return nil
@@ -348,7 +346,7 @@ func (s *Server) openMetricsPort(metrics *telemetry.Metrics) {
 	s.metrics = metricsServer(s.config, s.log, metrics, s.probes)
 	s.onClose("metrics", func(ctx context.Context) error {
 		if err := s.metrics.Shutdown(ctx); err != nil {
-			return s.metrics.Close() // a scrape or profile that is still running is not worth waiting for
+			return s.metrics.Close() // a running scrape or profile is not worth waiting for
 		}
 		return nil
 	})
@@ -363,7 +361,7 @@ func serviceNames(handlers grpchan.HandlerMap) []string {
 	return names
 }
 
-// banner says what runs where.
+// banner logs versions, addresses and settings.
 func (s *Server) banner(st *store.Store, build config.Build, tracing *telemetry.Tracing) {
 	kind := "sqlite"
 	if st.Postgres() {
@@ -374,6 +372,6 @@ func (s *Server) banner(st *store.Store, build config.Build, tracing *telemetry.
 		"metrics", "http://"+s.addresses.Metrics+"/metrics", "tls", s.config.TLSCert != "",
 		"database", kind, "location", st.Location(), "tracing", tracing.Enabled(), "roles", s.config.Roles)
 	if kind == "sqlite" && !s.config.Has(config.RoleWorker) {
-		s.log.Warn("nobody does background jobs: a SQLite file has one node, and this one has not the role worker", "roles", s.config.Roles)
+		s.log.Warn("no node runs background jobs: a SQLite file has one node, and this one lacks the role worker", "roles", s.config.Roles)
 	}
 }

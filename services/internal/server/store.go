@@ -10,8 +10,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// OpenStore opens the database of a configuration, unless a copy into it has not come to its end: rows are missing, and
-// what is written to it keeps the copy from going on.
+// OpenStore opens the database of a configuration. It refuses the target of an unfinished copy, because rows are
+// missing and a write would prevent the copy from resuming.
 func OpenStore(ctx context.Context, cfg config.Config) (*store.Store, error) {
 	if cfg.Database == "" {
 		if err := dbcopy.Unfinished(cfg.Data); err != nil {

@@ -40,7 +40,7 @@ func TestTLSOnBothPortsWithReload(t *testing.T) {
 	for _, address := range []string{s.Addresses().HTTP, s.Addresses().GRPC} {
 		apitest.Eventually(t, "the server says so", func() bool { return servedSerial(t, address) == 2 })
 	}
-	// Files that do not belong together: the good pair stays.
+	// Certificate and key do not match: the server keeps the valid pair.
 	if err := os.WriteFile(cfg.TLSKey, []byte("no key"), 0o600); err != nil {
 		t.Fatal(err)
 	}

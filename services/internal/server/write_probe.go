@@ -17,25 +17,25 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Times of the write probe; tests shorten the first two.
+// Intervals of the write probe. Tests shorten the first two.
 var (
-	// writeProbeInterval is how often a node asks whether its database takes changes.
+	// writeProbeInterval is how often a node probes whether its database accepts writes.
 	writeProbeInterval = 5 * time.Second
-	// writeProbeAgain is how often it asks while the database does not.
+	// writeProbeAgain is the interval while the database does not.
 	writeProbeAgain = time.Second
-	// writeProbeTimeout bounds one question. A change that waits longer for its turn waits behind the work of others.
+	// writeProbeTimeout limits one probe. A write that waits longer is queued behind other work.
 	writeProbeTimeout = 3 * time.Second
 )
 
-// errProbed takes a probe back when it has worked.
+// errProbed rolls back a successful probe.
 var errProbed = errors.New("the database takes changes")
 
-// ProbeWrite makes a change and takes it back.
+// ProbeWrite makes a change and rolls it back.
 func ProbeWrite(ctx context.Context, st *store.Store) error {
 	ctx, cancel := context.WithTimeout(ctx, writeProbeTimeout)
 	defer cancel()
 	err := st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
-		// A name of its own: no node waits for the probe of another.
+		// The name is unique, so that no node waits for the probe of another.
 		if err := tx.Setting.Create().SetName("write_probe_" + rand.Text()).SetValue([]byte{0}).Exec(ctx); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func ProbeWrite(ctx context.Context, st *store.Store) error {
 	return err
 }
 
-// Refusal says in public words why a database takes no changes; "" where nothing is known, because others keep it busy.
+// Refusal returns in public words why a database refuses writes. "" means unknown, because the database is busy.
 func Refusal(err error) string {
 	mapped := apierr.Map(err)
 	switch code := status.Code(mapped); {
@@ -63,8 +63,8 @@ func Refusal(err error) string {
 	return "the database refuses changes; the log says why"
 }
 
-// watchWrites asks now and then whether the database takes changes, and takes the node out of service while it does
-// not. Being busy says nothing: behind a long import the node stays as it was.
+// watchWrites probes periodically whether the database accepts writes, and makes the node not ready while it does not.
+// A busy database changes nothing: behind a long import the node keeps its state.
 func (p *probes) watchWrites(ctx context.Context, log *slog.Logger, probe func(context.Context) error) {
 	wait := time.NewTimer(writeProbeInterval)
 	defer wait.Stop()
@@ -92,7 +92,7 @@ func (p *probes) watchWrites(ctx context.Context, log *slog.Logger, probe func(c
 	}
 }
 
-// watchWrites begins to ask, and ends it with the server.
+// watchWrites starts the probe. It ends with the server.
 func (s *Server) watchWrites(st *store.Store) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -101,7 +101,7 @@ func (s *Server) watchWrites(st *store.Store) {
 		s.probes.watchWrites(ctx, s.log, func(ctx context.Context) error {
 			err := ProbeWrite(ctx, st)
 			if err == nil && s.probes.refusing.Load() != nil {
-				st.ReplaceConnections() // some may lead to a server that took no changes, and may not take them now
+				st.ReplaceConnections() // some may still lead to a server that refused writes
 			}
 			return err
 		})

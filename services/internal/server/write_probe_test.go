@@ -13,8 +13,8 @@ import (
 	"github.com/palisade/palisade/services/internal/server"
 )
 
-// A database that others keep busy takes changes: the node stays ready behind a long import, and while another process
-// has the file.
+// A busy database still accepts writes: the node stays ready behind a long import, and while another process locks the
+// file.
 func TestBusyIsNotFailing(t *testing.T) {
 	o := newOutage(t, "")
 	long := *server.WriteProbeInterval + server.WriteProbeTimeout + time.Second

@@ -9,21 +9,22 @@ import (
 )
 
 const (
-	// diskRetry is what a caller is told when the disk has no room.
+	// diskRetry is the retry delay that callers get when the disk is full.
 	diskRetry = time.Minute
-	// fullPart is the part of the reserve below which a disk counts as full: a database cannot write for long any more.
-	fullPart = 16
+	// fullDivisor: the disk counts as full when less than this fraction of the reserve is free. The database can then
+	// not write for long.
+	fullDivisor = 16
 )
 
-// Disk is the file systems that a node writes to, and what is to stay free on each of them.
+// Disk is the file systems that a node writes to, and the space to keep free on each.
 type Disk struct {
-	// Dirs lie on these file systems.
+	// Dirs are directories on these file systems.
 	Dirs []string
-	// Reserve is in bytes; 0 means that nothing is kept free.
+	// Reserve is in bytes; 0 disables the check.
 	Reserve int64
 }
 
-// Free is what the fullest of the file systems has left; false where that is not known.
+// Free returns the free bytes of the fullest file system; known is false if it cannot be determined.
 func (d Disk) Free() (bytes int64, known bool) {
 	for _, dir := range d.Dirs {
 		free, ok := freeBytes(dir)
@@ -44,13 +45,14 @@ func (d Disk) Check() error {
 		"its administrator has to make room", size(free), size(d.Reserve))
 }
 
-// State is for probes: a problem is empty when the reserve is free, and full says that hardly anything is.
+// State describes the disk for health probes. problem is empty while the reserve is free. full means that almost no
+// space is left.
 func (d Disk) State() (problem string, full bool) {
 	free, low := d.low()
 	if !low {
 		return "", false
 	}
-	if free < d.Reserve/fullPart {
+	if free < d.Reserve/fullDivisor {
 		return "the disk is full: " + size(free) + " are free", true
 	}
 	return "the disk is nearly full, uploads are refused: " + size(free) + " are free, disk-reserve is " + size(d.Reserve), false

@@ -2,5 +2,5 @@
 
 package spool
 
-// freeBytes does not know: the reserve is not kept here, and only a disk that is full is noticed.
+// freeBytes is not implemented on this system. The reserve is not enforced, and only a full disk is noticed.
 func freeBytes(string) (int64, bool) { return 0, false }

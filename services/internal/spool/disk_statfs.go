@@ -4,7 +4,7 @@ package spool
 
 import "syscall"
 
-// freeBytes is what this process may still write to the file system of a directory.
+// freeBytes returns how many bytes this process may still write to the file system of dir.
 func freeBytes(dir string) (int64, bool) {
 	var found syscall.Statfs_t
 	if err := syscall.Statfs(dir, &found); err != nil {

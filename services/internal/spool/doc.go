@@ -1,3 +1,3 @@
-// Package spool keeps what is too large for the memory on disk while it is worked on, and counts its bytes: uploads
-// must not take the disk from everything else that is written there. It also knows how much of the disk is free.
+// Package spool keeps data that is too large for memory on disk while it is processed. It counts the bytes, so that
+// uploads cannot fill the disk, and checks how much of the disk is free.
 package spool

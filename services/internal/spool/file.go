@@ -2,8 +2,8 @@ package spool
 
 import "os"
 
-// File is a file without a name. It is not safe for concurrent use, but for ReadAt. It has no method ReadFrom: that
-// would let bytes go by uncounted.
+// File is an unnamed temporary file. It is not safe for concurrent use, except ReadAt. It has no ReadFrom method,
+// which would write bytes without counting them.
 type File struct {
 	file    *os.File
 	space   Space
@@ -12,7 +12,7 @@ type File struct {
 	closed  bool
 }
 
-// Write implements io.Writer. All bytes must be new: nothing is written twice.
+// Write implements io.Writer. It must not overwrite bytes, because each write is counted.
 func (f *File) Write(p []byte) (int, error) {
 	if err := f.count(len(p)); err != nil {
 		return 0, err
@@ -20,7 +20,7 @@ func (f *File) Write(p []byte) (int, error) {
 	return f.file.Write(p)
 }
 
-// WriteAt implements io.WriterAt, for bytes that are new.
+// WriteAt implements io.WriterAt. It must not overwrite bytes.
 func (f *File) WriteAt(p []byte, at int64) (int, error) {
 	if err := f.count(len(p)); err != nil {
 		return 0, err
@@ -48,10 +48,10 @@ func (f *File) ReadAt(p []byte, at int64) (int, error) { return f.file.ReadAt(p,
 // Seek implements io.Seeker.
 func (f *File) Seek(offset int64, whence int) (int64, error) { return f.file.Seek(offset, whence) }
 
-// Close gives the room back: the file has no name, and is gone.
+// Close removes the file and releases its bytes.
 func (f *File) Close() error {
 	if !f.closed && f.space.spool != nil {
-		f.space.spool.give(f.space.deploymentID, f.counted)
+		f.space.spool.release(f.space.deploymentID, f.counted)
 	}
 	f.closed = true
 	return f.file.Close()

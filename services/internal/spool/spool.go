@@ -21,22 +21,22 @@ import (
 )
 
 const (
-	// checkEvery is after how many written bytes, of all files together, the disk is looked at again.
+	// checkEvery is how many bytes are written to all files between two checks of the disk.
 	checkEvery = 4 << 20
-	// quotaRetry is what a caller is told when a quota is used up.
+	// quotaRetry is the retry delay that callers get when a quota is exhausted.
 	quotaRetry = 10 * time.Second
 )
 
 // Limits are in bytes; 0 means no limit.
 type Limits struct {
-	// Node is for all files together, Deployment for those of one deployment.
+	// Node limits all files together, Deployment the files of one deployment.
 	Node, Deployment int64
-	// Disk must keep its reserve.
+	// Disk has the reserve to keep free.
 	Disk Disk
 }
 
-// Spool makes files in one directory. Nil is one without limits in the directory for temporary files. It is safe for
-// concurrent use.
+// Spool creates files in one directory. A nil Spool has no limits and uses the directory for temporary files. It is
+// safe for concurrent use.
 type Spool struct {
 	dir     string
 	limits  Limits
@@ -45,14 +45,14 @@ type Spool struct {
 	mu          sync.Mutex
 	total       int64
 	deployments map[int64]int64
-	unchecked   int64 // written since the disk was looked at
+	unchecked   int64 // bytes written since the last check of the disk
 }
 
-// Open makes the directory if it is missing, and removes what a process left there that was killed at a bad moment.
-// refused is called when a quota is used up.
+// Open creates the directory if it is missing, and removes files that a killed process has left there. It calls
+// refused when a quota is exhausted.
 func Open(dir string, limits Limits, refused func()) (*Spool, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the spool directory: %w", err)
+		return nil, fmt.Errorf("create the spool directory: %w", err)
 	}
 	if err := removeLeftovers(dir); err != nil {
 		return nil, fmt.Errorf("clear the spool directory: %w", err)
@@ -60,8 +60,8 @@ func Open(dir string, limits Limits, refused func()) (*Spool, error) {
 	return &Spool{dir: dir, limits: limits, refused: refused, deployments: map[int64]int64{}}, nil
 }
 
-// leftover is the name of a file before it loses it.
-var leftover = regexp.MustCompile(`^(report|envelope|results|import)-[0-9]+$`)
+// filePattern matches the name of a file between its creation and the removal of its name.
+var filePattern = regexp.MustCompile(`^(report|envelope|results|import)-[0-9]+$`)
 
 func removeLeftovers(dir string) error {
 	entries, err := os.ReadDir(dir)
@@ -69,7 +69,7 @@ func removeLeftovers(dir string) error {
 		return err
 	}
 	for _, entry := range entries {
-		if !entry.Type().IsRegular() || !leftover.MatchString(entry.Name()) {
+		if !entry.Type().IsRegular() || !filePattern.MatchString(entry.Name()) {
 			continue
 		}
 		if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -79,31 +79,31 @@ func removeLeftovers(dir string) error {
 	return nil
 }
 
-// Used is how many bytes all files have now.
+// Used returns the number of bytes in all files.
 func (s *Spool) Used() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.total
 }
 
-// Of are the files of the deployment that ctx acts in.
+// Of returns the Space of the deployment in ctx.
 func (s *Spool) Of(ctx context.Context) Space {
 	deploymentID, _ := tenant.FromContext(ctx)
 	return Space{spool: s, deploymentID: deploymentID}
 }
 
-// Space makes files of one deployment. The zero one has no limits.
+// Space creates files for one deployment. The zero value has no limits.
 type Space struct {
 	spool        *Spool
 	deploymentID int64
 }
 
-// Receive makes a file for what a caller sends. Writing to it fails when a quota is used up or the disk has no room.
-// kind begins its name; see leftover.
+// Receive creates a file for data from a caller. Writes fail when a quota is exhausted or the disk is full. kind is
+// the prefix of its name; see filePattern.
 func (s Space) Receive(kind string) (*File, error) { return s.create(kind, true) }
 
-// Work makes a file for what is computed of things that were received. Its bytes count, but a quota that is used up
-// does not stop it: it would be wasted work, and it is what makes room again.
+// Work creates a file for data that is computed from received files. Its bytes count, but a quota does not stop it:
+// failing would waste the work, and finishing it frees space.
 func (s Space) Work(kind string) (*File, error) { return s.create(kind, false) }
 
 func (s Space) create(kind string, limited bool) (*File, error) {
@@ -121,15 +121,15 @@ func (s Space) create(kind string, limited bool) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without a name it is gone when it is closed, even if the server is killed. Another server that starts may have
-	// removed it.
+	// An unnamed file disappears when it is closed, even when the server is killed. Another server that starts may
+	// already have removed the name.
 	if err := os.Remove(file.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.Join(err, file.Close())
 	}
 	return &File{file: file, space: s, limited: limited}, nil
 }
 
-// take counts bytes that are about to be written, unless there is no room for them.
+// take counts bytes that are about to be written, or returns an error when there is no space.
 func (s *Spool) take(deploymentID, bytes int64, limited bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *Spool) take(deploymentID, bytes int64, limited bool) error {
 	}
 	if s.unchecked += bytes; s.unchecked >= checkEvery {
 		if err := s.limits.Disk.Check(); err != nil {
-			return err // unchecked stays: the next one looks again
+			return err // unchecked is kept, so the next write checks again
 		}
 		s.unchecked = 0
 	}
@@ -168,7 +168,7 @@ func (s *Spool) overQuota(deploymentID, bytes int64) error {
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(quotaRetry)})
 }
 
-func (s *Spool) give(deploymentID, bytes int64) {
+func (s *Spool) release(deploymentID, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.total -= bytes

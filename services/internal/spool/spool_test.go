@@ -60,7 +60,7 @@ func wantRefused(t *testing.T, err error, status int, text string) {
 	}
 }
 
-// Bytes count from when they are written until the file is closed, for the deployment and for the node.
+// TestQuota: bytes count from the write until the file is closed, for the deployment and the node.
 func TestQuota(t *testing.T) {
 	refused := 0
 	files := open(t, t.TempDir(), spool.Limits{Node: 100, Deployment: 60}, func() { refused++ })
@@ -76,7 +76,7 @@ func TestQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := work.WriteAt(make([]byte, 30), 0); err != nil {
-		t.Errorf("what was received cannot be worked on: %v", err)
+		t.Errorf("received files cannot be processed: %v", err)
 	}
 	other := receive(t, files.Of(of(t, 2)))
 	wantWritten(t, other, 10)
@@ -89,7 +89,7 @@ func TestQuota(t *testing.T) {
 		if err := file.Close(); err != nil {
 			t.Error(err)
 		}
-		_ = file.Close() // gives nothing back twice
+		_ = file.Close() // a second Close releases nothing
 	}
 	if files.Used() != 0 {
 		t.Errorf("%d bytes are left", files.Used())
@@ -121,7 +121,8 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	}
 }
 
-// The reserve is looked at before a file is made and while it is written, and again when there is room.
+// TestReserve: the reserve is checked before a file is created and while it is written. Uploads resume when there
+// is space.
 func TestReserve(t *testing.T) {
 	const mebi = 1 << 20
 	dir := storetest.SmallDisk(t, 32*mebi)
@@ -131,14 +132,14 @@ func TestReserve(t *testing.T) {
 	written, err := io.Copy(file, zeros{})
 	wantRefused(t, err, http.StatusInsufficientStorage, "disk-reserve")
 	if written < 8*mebi || written > 20*mebi {
-		t.Errorf("%d bytes were written of 16 MiB that are there", written)
+		t.Errorf("%d bytes were written to a disk of 16 MiB", written)
 	}
 	if problem, full := disk.State(); !strings.Contains(problem, "nearly full") || full {
 		t.Errorf("%q %t", problem, full)
 	}
 	_, err = files.Of(of(t, 2)).Receive("report")
 	wantRefused(t, err, http.StatusInsufficientStorage, "disk-reserve")
-	if _, err := file.Write([]byte("x")); err != nil { // one byte does not ask again
+	if _, err := file.Write([]byte("x")); err != nil { // one byte triggers no new check
 		wantRefused(t, err, http.StatusInsufficientStorage, "disk-reserve")
 	}
 	fill := filepath.Join(dir, "fill")

@@ -8,22 +8,24 @@ import (
 	"time"
 )
 
-// longTransaction is from when on what a transaction has logged is not moved into the file by its commit.
+// longTransaction is the duration from which a transaction's commit skips the checkpoint and leaves it to the
+// background.
 const longTransaction = time.Second
 
-// checkpoints move what long transactions have logged into the file of SQLite. SQLite itself does it in the commit:
-// that of a large import would move gigabytes, with all who want to write behind it. So it is done after such a commit,
-// on a connection of its own, by a thread to which all others of the process are preferred. Short transactions leave it
-// to SQLite.
+// checkpoints moves the write-ahead log of long transactions into the SQLite file in the background.
+//
+// SQLite runs a checkpoint inside a commit. After a large import it would move gigabytes while all other writers
+// wait. For a long transaction it therefore runs after the commit, on its own connection and a thread of low
+// priority. Short transactions leave it to SQLite.
 type checkpoints struct {
 	path   string
 	writer *sql.DB
 
-	ctx     context.Context
-	stop    context.CancelFunc
-	all     sync.WaitGroup
-	unmoved atomic.Int64 // transactions whose checkpoint is not over
-	one     sync.Mutex   // at a time
+	ctx      context.Context
+	stop     context.CancelFunc
+	all      sync.WaitGroup
+	deferred atomic.Int64 // transactions that wait for their checkpoint
+	running  sync.Mutex   // serializes the checkpoints
 }
 
 func newCheckpoints(path string) *checkpoints {
@@ -31,22 +33,23 @@ func newCheckpoints(path string) *checkpoints {
 	return &checkpoints{path: path, ctx: ctx, stop: stop}
 }
 
-// expect says that a long transaction is being committed. What it has logged is moved when moveAside has been called.
-func (c *checkpoints) expect() { c.unmoved.Add(1) }
+// deferOne records that a long transaction is being committed. Call runDeferred after the commit.
+func (c *checkpoints) deferOne() { c.deferred.Add(1) }
 
-// expected reports whether SQLite must not make a checkpoint now.
-func (c *checkpoints) expected() bool { return c.unmoved.Load() > 0 }
+// isDeferred reports whether commits must not run a checkpoint now.
+func (c *checkpoints) isDeferred() bool { return c.deferred.Load() > 0 }
 
-// moveAside is called after each transaction that was expected, committed or not.
-func (c *checkpoints) moveAside() {
+// runDeferred starts the background checkpoint. Call it once after each deferOne, whether the commit succeeded or
+// not.
+func (c *checkpoints) runDeferred() {
 	c.all.Go(func() {
-		defer c.unmoved.Add(-1)
-		c.one.Lock()
-		defer c.one.Unlock()
-		// An error is no loss: what is in the log is safe there, and the next commit moves it.
-		_ = unhurried(c.move)
-		// The writer does not write during this one, so that the log can begin anew: beside one who never rests there would
-		// always be something that is not moved yet.
+		defer c.deferred.Add(-1)
+		c.running.Lock()
+		defer c.running.Unlock()
+		// An error loses nothing: the log is durable, and the next commit moves it.
+		_ = atLowPriority(c.move)
+		// The second checkpoint runs on the writer's connection, so that no write runs at the same time. The log can
+		// restart only when all of it was moved, which never happens beside a busy writer.
 		_, _ = c.writer.ExecContext(c.ctx, passive)
 	})
 }
@@ -60,7 +63,7 @@ func (c *checkpoints) move() error {
 	return err
 }
 
-// close ends a checkpoint that runs. Whoever closes the file last makes one.
+// close stops a running checkpoint. SQLite runs one itself when the last connection to the file closes.
 func (c *checkpoints) close() {
 	c.stop()
 	c.all.Wait()

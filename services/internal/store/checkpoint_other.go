@@ -2,5 +2,5 @@
 
 package store
 
-// unhurried runs fn. Only Linux gives threads priorities of their own.
-func unhurried(fn func() error) error { return fn() }
+// atLowPriority runs fn. Only Linux has priorities per thread.
+func atLowPriority(fn func() error) error { return fn() }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestCheckpointAside commits long transactions one right after the other. What they log is moved into the file beside
-// them and the log begins anew now and then; when nobody writes any more it is moved to its end, and the next short
-// transaction gives the disk back.
+// TestCheckpointAside commits long transactions back to back. Background checkpoints move the log into the file,
+// and the log restarts now and then. Without further writes all of the log is moved, and the next short transaction
+// truncates it.
 func TestCheckpointAside(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}
@@ -50,9 +50,9 @@ func TestCheckpointAside(t *testing.T) {
 		}
 	}
 	if pages >= 20*80*mebibyte/(16<<10) {
-		t.Errorf("after 20 transactions the log has %d pages, and has not begun anew", pages)
+		t.Errorf("after 20 transactions the log has %d pages, and has not restarted", pages)
 	}
-	for deadline := time.Now().Add(time.Minute); st.checkpoints.expected(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); st.checkpoints.isDeferred(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the checkpoint does not end")
 		}
@@ -71,7 +71,7 @@ func TestCheckpointAside(t *testing.T) {
 	if log.Size() > 65*mebibyte {
 		t.Errorf("the log keeps %d MiB", log.Size()/mebibyte)
 	}
-	for range 40 { // as before: SQLite's commits move it
+	for range 40 { // short transactions: SQLite's own checkpoints move them
 		write(1, 0)
 	}
 	if look(); pages > 1300 {

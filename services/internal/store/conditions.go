@@ -5,7 +5,8 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 )
 
-// Unindexed keeps SQLite from finding rows by an index of the conditions: a plus in front of them is all that takes.
+// Unindexed keeps SQLite from choosing an index for these conditions. A unary plus before an expression disables
+// its index.
 func Unindexed[P ~func(*entsql.Selector)](where ...P) P {
 	return func(s *entsql.Selector) {
 		part := entsql.Dialect(s.Dialect()).Select().From(s.Table())

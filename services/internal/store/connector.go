@@ -8,12 +8,11 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// connectorKey is the context key of what WithConnector adds.
+// connectorKey is the context key of WithConnector.
 type connectorKey struct{}
 
-// WithConnector lets wrap put itself between every pool that Open opens with the returned context and the driver of the
-// database, as net/http/httptrace does for connections of HTTP: tests count and explain the statements of a real
-// server.
+// WithConnector sets a wrapper around the driver of every pool that Open opens with the returned context. Tests use
+// it to count and explain the statements of a real server, like net/http/httptrace for HTTP connections.
 func WithConnector(ctx context.Context, wrap func(driver.Connector) driver.Connector) context.Context {
 	return context.WithValue(ctx, connectorKey{}, wrap)
 }

@@ -1,5 +1,5 @@
-// Package store opens the database, keeps its schema up to date and runs transactions.
+// Package store opens the database, migrates its schema and runs transactions.
 //
-// There are two databases: SQLite (one file, no set-up; one writer and a pool of readers on the same file) and
-// PostgreSQL (one pool). Everything above sees ent clients. Times are microseconds since 1970 UTC in both.
+// It supports SQLite (one file, no setup; one writer and a pool of readers) and PostgreSQL (one pool). The packages
+// above use ent clients. Both databases store times as microseconds since 1970 UTC.
 package store

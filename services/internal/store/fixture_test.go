@@ -15,7 +15,7 @@ func execute(t testing.TB, db *sql.DB, statements ...string) {
 	}
 }
 
-// one answers a query for one value.
+// one returns the single value of a query.
 func one[T any](t testing.TB, db *sql.DB, query string) (value T) {
 	t.Helper()
 	if err := db.QueryRowContext(t.Context(), query).Scan(&value); err != nil {
@@ -24,7 +24,7 @@ func one[T any](t testing.TB, db *sql.DB, query string) (value T) {
 	return value
 }
 
-// waitFor waits until a query says true.
+// waitFor polls until the query returns true.
 func waitFor(t testing.TB, db *sql.DB, query string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !one[bool](t, db, query); time.Sleep(10 * time.Millisecond) {

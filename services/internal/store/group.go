@@ -13,130 +13,131 @@ import (
 )
 
 const (
-	// groupSize is how many Writes share a transaction at the most.
+	// groupSize is the maximum number of Writes in a group.
 	groupSize = 64
-	// groupPatience is for how long Writes may keep those waiting that have run before them in the same transaction.
-	groupPatience = 20 * time.Millisecond
-	// guestPatience is the same where it is not their own fault: Writes of several deployments, or of jobs, which others
-	// than their deployment wait for.
-	guestPatience = groupPatience / 4
+	// maxGroupDelay is how long a finished Write may wait for later Writes of its group before the commit.
+	maxGroupDelay = 20 * time.Millisecond
+	// maxMixedDelay is maxGroupDelay for a group with several deployments or with jobs: there a deployment waits for
+	// the work of others.
+	maxMixedDelay = maxGroupDelay / 4
 )
 
-// group lets the Writes that wait for the one writer of SQLite share a transaction, so that one sync of the disk stores
-// them all: each is a savepoint of its own, and none returns before the commit. They run one after the other, each on
-// the goroutine of its caller: deployments take turns, and those of one run in order of arrival. One that takes long
-// has its transaction for itself.
+// group implements group commit: Writes that wait for the only SQLite writer share a transaction, so that one fsync
+// stores them all. Each Write has its own savepoint, and none returns before the commit. Writes run one after the
+// other, each on its caller's goroutine. Deployments take turns; Writes of one deployment run in order of arrival.
+// A Write that is expected to take long has its own transaction.
 type group struct {
 	db       *sql.DB
-	patience time.Duration // groupPatience, but for tests that a slow machine must not disturb
-	guest    time.Duration // guestPatience, likewise
+	maxDelay time.Duration // maxGroupDelay; tests raise it
+	maxMixed time.Duration // maxMixedDelay; tests change it
 
-	mu      sync.Mutex
-	queue   []*turn
-	arrived uint64 // the number of the last one that came
-	leading bool   // a goroutine works on the queue
-	took    map[uintptr]time.Duration
-	// served is when each deployment had its last turn, counted in turns.
-	served map[int64]uint64
-	turns  uint64
+	mu        sync.Mutex
+	queue     []*pendingWrite
+	arrived   uint64 // the number of the newest Write
+	running   bool   // whether the goroutine of run is active
+	durations map[uintptr]time.Duration
+	// lastServed is the value of turns at each deployment's last Write.
+	lastServed map[int64]uint64
+	turns      uint64
 }
 
-// party is who a Write is of.
-type party struct {
-	deployment int64 // 0: no single one
+// origin is where a Write comes from.
+type origin struct {
+	deployment int64 // 0: none, or several
 	job        bool
 }
 
 type jobKey struct{}
 
-// ForJob marks what a job writes: on SQLite it shares transactions for a shorter time than what callers wait for.
+// ForJob marks the Writes of a job. On SQLite they share a transaction for a shorter time than the Writes of
+// requests.
 func ForJob(ctx context.Context) context.Context { return context.WithValue(ctx, jobKey{}, true) }
 
-func partyOf(ctx context.Context) (p party) {
-	p.deployment, _ = tenant.FromContext(ctx)
-	p.job, _ = ctx.Value(jobKey{}).(bool)
-	return p
+func originOf(ctx context.Context) (o origin) {
+	o.deployment, _ = tenant.FromContext(ctx)
+	o.job, _ = ctx.Value(jobKey{}).(bool)
+	return o
 }
 
-// turn is one Write that waits.
-type turn struct {
-	party
-	number uint64
-	kind   uintptr        // the code of its function
-	begin  chan beginning // one: its turn has come
-	ended  chan ending    // one: it has run
-	over   chan error     // one: the transaction has ended, and this is why what was to be kept is not stored
+// pendingWrite is a Write in the queue or in a group.
+type pendingWrite struct {
+	origin
+	number    uint64
+	kind      uintptr      // the address of its function
+	granted   chan grant   // capacity 1: the Write may run
+	finished  chan outcome // capacity 1: the Write has run
+	committed chan error   // capacity 1: the transaction has ended, with this error
 }
 
-type beginning struct {
-	part *part
-	err  error // there is no transaction
+type grant struct {
+	savepoint *savepoint
+	err       error // the transaction could not begin
 }
 
-type ending struct {
-	keep bool  // what it wrote is to be stored
-	lost error // the whole transaction is gone
+type outcome struct {
+	keep bool  // the Write must be stored
+	lost error // why the whole transaction was rolled back
 	took time.Duration
 }
 
 func newGroup(db *sql.DB) *group {
-	return &group{db: db, patience: groupPatience, guest: guestPatience, took: map[uintptr]time.Duration{}, served: map[int64]uint64{}}
+	return &group{db: db, maxDelay: maxGroupDelay, maxMixed: maxMixedDelay, durations: map[uintptr]time.Duration{}, lastServed: map[int64]uint64{}}
 }
 
-// kindOf tells functions apart by where they are written: how long one took says how long the next will take.
+// kindOf identifies a function by its address. The duration of its last Write predicts the next one.
 func kindOf(fn any) uintptr { return reflect.ValueOf(fn).Pointer() }
 
-// write waits for a turn, lets run use its part of a transaction, and returns when that is stored: with an error when
-// run had one, or when there is no transaction. It leaves the queue when ctx ends.
-func (g *group) write(ctx context.Context, kind uintptr, run func(*part) error) error {
-	t := g.enter(partyOf(ctx), kind)
-	var b beginning
+// write queues a Write, runs it in a savepoint and returns after the commit. It returns the error of run, or of the
+// transaction. When ctx ends before the Write has begun, it leaves the queue.
+func (g *group) write(ctx context.Context, kind uintptr, run func(*savepoint) error) error {
+	w := g.enqueue(originOf(ctx), kind)
+	var b grant
 	select {
-	case b = <-t.begin:
+	case b = <-w.granted:
 	case <-ctx.Done():
-		if g.leave(t) {
+		if g.remove(w) {
 			return fmt.Errorf("begin transaction: %w", ctx.Err())
 		}
-		b = <-t.begin
+		b = <-w.granted
 	}
 	if b.err != nil {
 		return fmt.Errorf("begin transaction: %w", b.err)
 	}
-	return t.run(b.part, run)
+	return w.run(b.savepoint, run)
 }
 
-// run uses the part and waits for the end of the transaction, also when run panics or ends its goroutine: whoever kept
-// the transaction finds it closed.
-func (t *turn) run(p *part, run func(*part) error) (err error) {
+// run runs the Write and waits for the end of the transaction, even when run panics or exits its goroutine. A
+// transaction that fn has kept is closed then.
+func (w *pendingWrite) run(p *savepoint, run func(*savepoint) error) (err error) {
 	start := time.Now()
 	defer func() {
-		t.ended <- ending{keep: p.kept, lost: p.lost, took: time.Since(start)}
-		if commit := <-t.over; err == nil && commit != nil {
+		w.finished <- outcome{keep: p.kept, lost: p.lost, took: time.Since(start)}
+		if commit := <-w.committed; err == nil && commit != nil {
 			err = fmt.Errorf("commit: %w", commit)
 		}
 	}()
 	return run(p)
 }
 
-func (g *group) enter(of party, kind uintptr) *turn {
-	t := &turn{party: of, kind: kind, begin: make(chan beginning, 1), ended: make(chan ending, 1), over: make(chan error, 1)}
+func (g *group) enqueue(from origin, kind uintptr) *pendingWrite {
+	w := &pendingWrite{origin: from, kind: kind, granted: make(chan grant, 1), finished: make(chan outcome, 1), committed: make(chan error, 1)}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.arrived++
-	t.number = g.arrived
-	g.queue = append(g.queue, t)
-	if !g.leading {
-		g.leading = true
-		go g.lead()
+	w.number = g.arrived
+	g.queue = append(g.queue, w)
+	if !g.running {
+		g.running = true
+		go g.run()
 	}
-	return t
+	return w
 }
 
-// leave takes a turn out of the queue; false: it has begun.
-func (g *group) leave(t *turn) bool {
+// remove takes a Write out of the queue. It returns false when the Write has begun.
+func (g *group) remove(w *pendingWrite) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	i := slices.Index(g.queue, t)
+	i := slices.Index(g.queue, w)
 	if i < 0 {
 		return false
 	}
@@ -144,125 +145,126 @@ func (g *group) leave(t *turn) bool {
 	return true
 }
 
-// lead makes transactions for those who wait until there are none.
-func (g *group) lead() {
+// run commits groups until the queue is empty.
+func (g *group) run() {
 	for {
 		g.mu.Lock()
 		if len(g.queue) == 0 {
-			g.leading = false
+			g.running = false
 			g.mu.Unlock()
 			return
 		}
 		waiting := g.arrived
 		g.mu.Unlock()
-		tx, err := g.db.BeginTx(context.Background(), nil) // not that of a caller: it would end with him
+		tx, err := g.db.BeginTx(context.Background(), nil) // not a caller's context: the transaction outlives it
 		if err != nil {
-			g.refuse(waiting, err)
+			g.fail(waiting, err)
 			continue
 		}
-		g.round(tx)
+		g.commitGroup(tx)
 	}
 }
 
-// refuse tells those who have waited for a transaction that there is none.
-func (g *group) refuse(last uint64, err error) {
+// fail returns an error to the Writes that have waited for the transaction.
+func (g *group) fail(last uint64, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i := g.first(last); i >= 0; i = g.first(last) {
-		g.take(i).begin <- beginning{err: err}
+		g.take(i).granted <- grant{err: err}
 	}
 }
 
-// round gives turns to those who wait now, and ends their transaction.
-func (g *group) round(tx *sql.Tx) {
+// commitGroup runs the Writes that are queued now in one transaction, and commits it.
+func (g *group) commitGroup(tx *sql.Tx) {
 	g.mu.Lock()
 	last := g.arrived
 	g.mu.Unlock()
-	var took []*turn
+	var took []*pendingWrite
 	var err error
 	start, keep := time.Now(), false
 	for len(took) < groupSize && err == nil {
-		t, alone := g.next(last, took, time.Since(start))
-		if t == nil {
+		w, alone := g.next(last, took, time.Since(start))
+		if w == nil {
 			break
 		}
-		took = append(took, t)
-		t.begin <- beginning{part: &part{tx: tx, alone: alone}}
-		end := <-t.ended
-		g.learn(t.kind, end.took)
+		took = append(took, w)
+		w.granted <- grant{savepoint: &savepoint{tx: tx, alone: alone}}
+		end := <-w.finished
+		g.learn(w.kind, end.took)
 		keep = keep || end.keep
 		if err = end.lost; alone {
 			break
 		}
 	}
 	if err != nil || !keep {
-		_ = tx.Rollback() // nobody was told that anything is stored
+		_ = tx.Rollback() // no Write has returned success
 	} else {
 		err = tx.Commit()
 	}
-	for _, t := range took {
-		t.over <- err
+	for _, w := range took {
+		w.committed <- err
 	}
 }
 
-// next returns whose turn it is of those that came no later than last, unless it would keep those before it in the
-// transaction waiting for too long. Alone: no other will share the transaction.
-func (g *group) next(last uint64, before []*turn, elapsed time.Duration) (t *turn, alone bool) {
+// next removes and returns the next Write up to number last. It returns nil when the Write would delay the commit
+// of the group for too long. alone: the Write gets the transaction for itself.
+func (g *group) next(last uint64, before []*pendingWrite, elapsed time.Duration) (w *pendingWrite, alone bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := g.first(last)
 	if i < 0 {
 		return nil, false
 	}
-	t = g.queue[i]
-	expected, known := g.took[t.kind]
+	w = g.queue[i]
+	expected, known := g.durations[w.kind]
 	if !known {
-		expected = g.patience
+		expected = g.maxDelay
 	}
-	if len(before) > 0 && elapsed+expected >= g.patienceOf(before, t) {
+	if len(before) > 0 && elapsed+expected >= g.delayFor(before, w) {
 		return nil, false
 	}
 	g.take(i)
-	return t, len(before) == 0 && (expected >= g.patience || g.first(last) < 0)
+	return w, len(before) == 0 && (expected >= g.maxDelay || g.first(last) < 0)
 }
 
-// patienceOf is how long the transaction of some turns may take when one more is among them.
-func (g *group) patienceOf(before []*turn, t *turn) time.Duration {
+// delayFor returns the maximum delay of a group after w has joined it.
+func (g *group) delayFor(before []*pendingWrite, w *pendingWrite) time.Duration {
 	for _, other := range before {
-		if other.job || t.job || other.deployment != t.deployment {
-			return g.guest
+		if other.job || w.job || other.deployment != w.deployment {
+			return g.maxMixed
 		}
 	}
-	return g.patience
+	return g.maxDelay
 }
 
-// first is the place in the queue of the deployment whose last turn is longest ago, of those that came no later than
-// last; -1 without any.
+// first returns the queue index of the next Write up to number last: the oldest one of the deployment that was
+// served least recently. It returns -1 when there is none.
 func (g *group) first(last uint64) int {
 	best := -1
-	for i, t := range g.queue {
-		if t.number > last {
+	for i, w := range g.queue {
+		if w.number > last {
 			break
 		}
-		if best < 0 || g.served[t.deployment] < g.served[g.queue[best].deployment] {
+		if best < 0 || g.lastServed[w.deployment] < g.lastServed[g.queue[best].deployment] {
 			best = i
 		}
 	}
 	return best
 }
 
-// take takes a turn out of the queue.
-func (g *group) take(i int) *turn {
-	t := g.queue[i]
+// take removes a Write from the queue and counts it for its deployment.
+func (g *group) take(i int) *pendingWrite {
+	w := g.queue[i]
 	g.queue = slices.Delete(g.queue, i, i+1)
 	g.turns++
-	g.served[t.deployment] = g.turns
-	return t
+	g.lastServed[w.deployment] = g.turns
+	return w
 }
 
-// learn remembers the longest time of a function, and slowly forgets it: one that was long once may be again.
+// learn records the duration of a Write. The longest duration decays slowly, because a function that was slow once
+// may be slow again.
 func (g *group) learn(kind uintptr, took time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.took[kind] = max(took, g.took[kind]*7/8)
+	g.durations[kind] = max(took, g.durations[kind]*7/8)
 }

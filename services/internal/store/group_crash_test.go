@@ -15,13 +15,13 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 )
 
-// writersVariable names the data directory to the process in which TestKilledWriters lets writers work.
+// writersVariable passes the data directory to the process that TestKilledWriters starts.
 const writersVariable = "PALISADE_TEST_WRITERS"
 
 const writers = 16
 
-// TestWriters is no test: it is the process that TestKilledWriters kills. It writes pairs of rows until then, and
-// prints the name of a pair when it was told that the pair is stored.
+// TestWriters is not a test but the process that TestKilledWriters kills. It writes pairs of rows, and prints the
+// name of each pair after its Write has succeeded.
 func TestWriters(t *testing.T) {
 	dir := os.Getenv(writersVariable)
 	if dir == "" {
@@ -47,7 +47,7 @@ func TestWriters(t *testing.T) {
 	t.Fatal(<-failed)
 }
 
-// insertPair writes one row with ent and one with the transaction below it, as the job queue does.
+// insertPair writes one row with ent and one with the *sql.Tx below it, as the job queue does.
 func insertPair(ctx context.Context, st *Store, tx *ent.Tx, name string, fail bool) error {
 	if err := insert(ctx, tx, name+" by ent"); err != nil {
 		return err
@@ -62,8 +62,8 @@ func insertPair(ctx context.Context, st *Store, tx *ent.Tx, name string, fail bo
 	return nil
 }
 
-// TestKilledWriters: a process that is killed in the middle of many writers has stored all that it has told anybody,
-// and of everything else all or nothing.
+// TestKilledWriters: after a process with many writers was killed, every acknowledged Write is stored, and no other
+// Write is stored in part.
 func TestKilledWriters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -71,9 +71,9 @@ func TestKilledWriters(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var reported []string
 	for round := range 3 {
-		told = append(told, killWriters(t, dir, 100+200*round)...)
+		reported = append(reported, killWriters(t, dir, 100+200*round)...)
 	}
 	st = open(t, Options{DataDir: dir})
 	stored := map[string]int{}
@@ -81,9 +81,9 @@ func TestKilledWriters(t *testing.T) {
 		pair, _, _ := strings.Cut(name, " ")
 		stored[pair]++
 	}
-	for _, pair := range told {
+	for _, pair := range reported {
 		if stored[pair] != 2 {
-			t.Errorf("%s was told as stored, and %d of its 2 rows are there", pair, stored[pair])
+			t.Errorf("%s was acknowledged, and %d of its 2 rows are stored", pair, stored[pair])
 		}
 	}
 	for pair, rows := range stored {
@@ -96,11 +96,12 @@ func TestKilledWriters(t *testing.T) {
 	if err := st.readerDB.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&check); err != nil || check != "ok" {
 		t.Errorf("the file is %q, %v", check, err)
 	}
-	t.Logf("%d were told, %d are stored", len(told), len(stored))
+	t.Logf("%d acknowledged, %d stored", len(reported), len(stored))
 }
 
-// killWriters lets a process write until it has told of at least so many pairs, kills it and returns all it has told.
-func killWriters(t *testing.T, dir string, enough int) (told []string) {
+// killWriters starts a process, kills it after it has acknowledged this number of pairs, and returns all
+// acknowledged pairs.
+func killWriters(t *testing.T, dir string, enough int) (reported []string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWriters$", "-test.timeout=10m")
 	cmd.Env = append(os.Environ(), writersVariable+"="+dir)
@@ -113,16 +114,16 @@ func killWriters(t *testing.T, dir string, enough int) (told []string) {
 	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		told = append(told, lines.Text())
-		if len(told) == enough {
+		reported = append(reported, lines.Text())
+		if len(reported) == enough {
 			if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	_ = cmd.Wait() // it was killed
-	if len(told) < enough {
-		t.Fatalf("the process ended by itself: %q", told)
+	_ = cmd.Wait() // fails because of the kill
+	if len(reported) < enough {
+		t.Fatalf("the process ended before it was killed: %q", reported)
 	}
-	return told
+	return reported
 }

@@ -20,16 +20,16 @@ import (
 
 var errBroken = errors.New("broken")
 
-// How a Write of the tests ends.
+// The ways in which a Write of the tests ends.
 const (
 	stores = iota
 	fails
 	panics
 	exits           // ends its goroutine
-	failsAtTheEnd   // in a step before the commit
-	breaksAKey      // a statement fails, and with it the Write
-	survivesABreach // a statement fails, and the Write goes on
-	gaveUp          // its caller has gone before
+	failsAtTheEnd   // a BeforeCommit function fails
+	violatesKey     // a statement fails, and so does the Write
+	ignoresError    // a statement fails, and the Write continues
+	cancelledBefore // its context was cancelled before
 	outcomes
 )
 
@@ -37,7 +37,7 @@ const (
 type attempt struct {
 	name    string
 	outcome int
-	ends    []bool // what OnEnd was told
+	ends    []bool // the arguments of OnEnd's calls
 	err     error
 	broke   bool // it panicked or ended its goroutine
 }
@@ -46,11 +46,11 @@ func insert(ctx context.Context, tx *ent.Tx, name string) error {
 	return tx.Setting.Create().SetName(name).SetValue([]byte("x")).Exec(ctx)
 }
 
-// run makes the Write on a goroutine that may end.
+// run runs the Write on its own goroutine, which may end.
 func (a *attempt) run(ctx context.Context, st *Store) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if a.outcome == gaveUp {
+	if a.outcome == cancelledBefore {
 		cancel()
 	}
 	done := make(chan struct{})
@@ -79,31 +79,32 @@ func (a *attempt) change(ctx context.Context, tx *ent.Tx) error {
 		runtime.Goexit()
 	case failsAtTheEnd:
 		current.BeforeCommit(func(context.Context, *ent.Tx) error { return errBroken })
-	case breaksAKey:
+	case violatesKey:
 		return insert(ctx, tx, a.name)
-	case survivesABreach:
+	case ignoresError:
 		if _, err := current.tx.ExecContext(ctx, "INSERT INTO nowhere VALUES (1)"); err == nil {
-			return errors.New("a statement about no table succeeds")
+			return errors.New("a statement on a missing table succeeds")
 		}
 	}
 	return nil
 }
 
-// check compares what the Write was told with what is stored.
+// check compares the result of the Write with the stored rows.
 func (a *attempt) check(t interface{ Errorf(string, ...any) }, stored bool, postgres bool) {
-	want := a.outcome == stores || a.outcome == survivesABreach && !postgres // there an error ends the transaction
+	// PostgreSQL aborts the transaction after an error
+	want := a.outcome == stores || a.outcome == ignoresError && !postgres
 	if stored != want || (a.err == nil && !a.broke) != want {
 		t.Errorf("%s (outcome %d): stored %v, want %v; error %v, broke %v", a.name, a.outcome, stored, want, a.err, a.broke)
 	}
 	if broke := a.outcome == panics || a.outcome == exits; a.broke != broke {
 		t.Errorf("%s (outcome %d): broke %v", a.name, a.outcome, a.broke)
 	}
-	if ran := a.outcome != gaveUp; ran && !slices.Equal(a.ends, []bool{want}) || !ran && (a.ends != nil || !errors.Is(a.err, context.Canceled)) {
-		t.Errorf("%s (outcome %d): its end was told as %v, %v", a.name, a.outcome, a.ends, a.err)
+	if ran := a.outcome != cancelledBefore; ran && !slices.Equal(a.ends, []bool{want}) || !ran && (a.ends != nil || !errors.Is(a.err, context.Canceled)) {
+		t.Errorf("%s (outcome %d): OnEnd got %v, error %v", a.name, a.outcome, a.ends, a.err)
 	}
 }
 
-// TestWritesTogether: whatever others do at the same time, each Write is stored if and only if its caller was told so.
+// TestWritesTogether: with concurrent Writes, each is stored if and only if it returned nil.
 func TestWritesTogether(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, o Options) {
@@ -127,8 +128,8 @@ func TestWritesTogether(t *testing.T) {
 	})
 }
 
-// held is a Write that has the writer until release is called; started is closed when it has.
-func held(ctx context.Context, t *testing.T, st *Store, all *sync.WaitGroup) (release func()) {
+// holdWriter starts a Write that holds the writer until release is called.
+func holdWriter(ctx context.Context, t *testing.T, st *Store, all *sync.WaitGroup) (release func()) {
 	started, end := make(chan struct{}), make(chan struct{})
 	all.Go(func() {
 		if err := st.Write(ctx, func(context.Context, *ent.Tx) error {
@@ -143,8 +144,8 @@ func held(ctx context.Context, t *testing.T, st *Store, all *sync.WaitGroup) (re
 	return func() { close(end) }
 }
 
-// queued waits until so many Writes wait for their turn.
-func queued(st *Store, n int) {
+// waitForQueue blocks until n Writes are queued.
+func waitForQueue(st *Store, n int) {
 	for waiting := -1; waiting < n; runtime.Gosched() {
 		st.group.mu.Lock()
 		waiting = len(st.group.queue)
@@ -152,15 +153,15 @@ func queued(st *Store, n int) {
 	}
 }
 
-// sqliteStore is a store in which those who may share a transaction do, however slow the machine is.
+// sqliteStore opens a store that groups Writes even on a slow machine.
 func sqliteStore(t *testing.T) (context.Context, *Store) {
 	t.Helper()
 	st := openMigrated(t, Options{DataDir: t.TempDir()})
-	st.group.patience, st.group.guest = time.Minute, time.Minute
+	st.group.maxDelay, st.group.maxMixed = time.Minute, time.Minute
 	return tenant.System(t.Context()), st
 }
 
-// sharer is a Write that notes which transaction it got.
+// sharer is a Write that records its transaction.
 type sharer struct {
 	name string
 	st   *Store
@@ -183,16 +184,16 @@ func (s sharer) short(ctx context.Context, tx *ent.Tx) error   { return s.note(c
 func (s sharer) long(ctx context.Context, tx *ent.Tx) error    { return s.note(ctx, tx) }
 func (s sharer) unknown(ctx context.Context, tx *ent.Tx) error { return s.note(ctx, tx) }
 
-// TestOneTransactionForThoseWhoWait: Writes that wait share a transaction, in order of arrival; one that comes while
-// they run does not, nor one of a function that took long or that never ran before.
-func TestOneTransactionForThoseWhoWait(t *testing.T) {
+// TestWaitingWritesShareTransaction: queued Writes share a transaction, in order of arrival. A Write that arrives
+// while the group runs does not join it; neither does a slow function, nor one that has never run.
+func TestWaitingWritesShareTransaction(t *testing.T) {
 	t.Parallel()
 	ctx, st := sqliteStore(t)
 	var ran []string
 	in := map[string]any{}
 	named := func(name string) sharer { return sharer{name: name, st: st, in: in, ran: &ran} }
-	st.group.took[kindOf(named("").short)] = time.Nanosecond
-	st.group.took[kindOf(named("").long)] = time.Minute
+	st.group.durations[kindOf(named("").short)] = time.Nanosecond
+	st.group.durations[kindOf(named("").long)] = time.Minute
 	var all sync.WaitGroup
 	write := func(fn func(context.Context, *ent.Tx) error) {
 		all.Go(func() {
@@ -204,14 +205,14 @@ func TestOneTransactionForThoseWhoWait(t *testing.T) {
 	lasting := named("e")
 	lasting.more = func() {
 		write(named("late").short)
-		queued(st, 1)
+		waitForQueue(st, 1)
 	}
-	release := held(ctx, t, st, &all)
+	release := holdWriter(ctx, t, st, &all)
 	for i, fn := range []func(context.Context, *ent.Tx) error{
 		named("a").short, named("unknown").unknown, named("b").short, named("c").short, named("long").long, named("d").short, lasting.short,
 	} {
 		write(fn)
-		queued(st, i+1)
+		waitForQueue(st, i+1)
 	}
 	release()
 	all.Wait()
@@ -219,30 +220,30 @@ func TestOneTransactionForThoseWhoWait(t *testing.T) {
 		t.Errorf("they ran in the order %v, want %v", ran, want)
 	}
 	for _, c := range []struct {
-		one, other string
-		together   bool
+		running, other string
+		together       bool
 	}{
 		{"a", "unknown", false}, {"unknown", "b", false}, {"b", "c", true}, {"c", "long", false}, {"long", "d", false}, {"d", "e", true}, {"e", "late", false},
 	} {
-		if (in[c.one] == in[c.other]) != c.together {
-			t.Errorf("%s and %s share a transaction: %v, want %v", c.one, c.other, !c.together, c.together)
+		if (in[c.running] == in[c.other]) != c.together {
+			t.Errorf("%s and %s share a transaction: %v, want %v", c.running, c.other, !c.together, c.together)
 		}
 	}
 }
 
-// TestDeploymentsTakeTurns: the one Write of a deployment does not wait behind the many of another one, and has to wait
-// less for what shares its transaction; neither do callers wait long for jobs.
+// TestDeploymentsTakeTurns: the single Write of a deployment does not wait behind many Writes of another one. A
+// mixed group has a shorter delay, and so has a group with a job.
 func TestDeploymentsTakeTurns(t *testing.T) {
 	t.Parallel()
 	ctx, st := sqliteStore(t)
-	st.group.guest = time.Nanosecond // no guests at all
+	st.group.maxMixed = time.Nanosecond // no mixed groups
 	var ran []string
 	in := map[string]any{}
 	named := func(name string) sharer { return sharer{name: name, st: st, in: in, ran: &ran} }
-	st.group.took[kindOf(named("").short)] = time.Nanosecond
+	st.group.durations[kindOf(named("").short)] = time.Nanosecond
 	busy, quiet := tenant.NewContext(ctx, 1), tenant.NewContext(ctx, 2)
 	var all sync.WaitGroup
-	release := held(busy, t, st, &all)
+	release := holdWriter(busy, t, st, &all)
 	for i, w := range []struct {
 		ctx  context.Context
 		name string
@@ -252,7 +253,7 @@ func TestDeploymentsTakeTurns(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		queued(st, i+1)
+		waitForQueue(st, i+1)
 	}
 	release()
 	all.Wait()
@@ -260,36 +261,37 @@ func TestDeploymentsTakeTurns(t *testing.T) {
 		t.Errorf("they ran in the order %v, want %v", ran, want)
 	}
 	for _, c := range []struct {
-		one, other string
-		together   bool
+		running, other string
+		together       bool
 	}{{"own", "a", false}, {"a", "b", true}, {"b", "c", true}, {"c", "job", false}, {"job", "d", false}} {
-		if (in[c.one] == in[c.other]) != c.together {
-			t.Errorf("%s and %s share a transaction: %v, want %v", c.one, c.other, !c.together, c.together)
+		if (in[c.running] == in[c.other]) != c.together {
+			t.Errorf("%s and %s share a transaction: %v, want %v", c.running, c.other, !c.together, c.together)
 		}
 	}
 }
 
-// TestGivingUpTheWait: a caller who goes leaves the queue at once, and the others are not disturbed.
-func TestGivingUpTheWait(t *testing.T) {
+// TestCancelledWriteLeavesQueue: a Write whose context is cancelled leaves the queue at once and does not affect
+// the others.
+func TestCancelledWriteLeavesQueue(t *testing.T) {
 	t.Parallel()
 	ctx, st := sqliteStore(t)
 	var all sync.WaitGroup
-	release := held(ctx, t, st, &all)
+	release := holdWriter(ctx, t, st, &all)
 	gone, cancel := context.WithCancel(ctx)
 	left := make(chan error, 1)
 	go func() {
 		left <- st.Write(gone, func(ctx context.Context, tx *ent.Tx) error { return insert(ctx, tx, "gone") })
 	}()
-	queued(st, 1)
+	waitForQueue(st, 1)
 	all.Go(func() {
 		if err := st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error { return insert(ctx, tx, "stays") }); err != nil {
 			t.Error(err)
 		}
 	})
-	queued(st, 2)
+	waitForQueue(st, 2)
 	cancel()
 	if err := <-left; !errors.Is(err, context.Canceled) { // while the writer is still held
-		t.Errorf("who gave up got %v", err)
+		t.Errorf("the cancelled Write got %v", err)
 	}
 	release()
 	all.Wait()
@@ -298,13 +300,13 @@ func TestGivingUpTheWait(t *testing.T) {
 	}
 }
 
-// TestContextEndsInsideAWrite: it ends the Write that it belongs to between two statements, and takes nothing from
-// those that share the transaction.
-func TestContextEndsInsideAWrite(t *testing.T) {
+// TestContextEndsInsideWrite: a cancelled context fails its own Write at the next statement, and no other Write of
+// the group.
+func TestContextEndsInsideWrite(t *testing.T) {
 	t.Parallel()
 	ctx, st := sqliteStore(t)
 	var all sync.WaitGroup
-	release := held(ctx, t, st, &all)
+	release := holdWriter(ctx, t, st, &all)
 	one := func(ctx context.Context, tx *ent.Tx) error { return insert(ctx, tx, "one") }
 	ending, cancel := context.WithCancel(ctx)
 	other := func(ctx context.Context, tx *ent.Tx) error {
@@ -319,19 +321,19 @@ func TestContextEndsInsideAWrite(t *testing.T) {
 		}
 		return err
 	}
-	st.group.took[kindOf(one)], st.group.took[kindOf(other)] = time.Nanosecond, time.Nanosecond
+	st.group.durations[kindOf(one)], st.group.durations[kindOf(other)] = time.Nanosecond, time.Nanosecond
 	all.Go(func() {
 		if err := st.Write(ctx, one); err != nil {
 			t.Error(err)
 		}
 	})
-	queued(st, 1)
+	waitForQueue(st, 1)
 	all.Go(func() {
 		if err := st.Write(ending, other); !errors.Is(err, context.Canceled) {
 			t.Errorf("the Write whose context ended got %v", err)
 		}
 	})
-	queued(st, 2)
+	waitForQueue(st, 2)
 	release()
 	all.Wait()
 	if rows := st.Reader.Setting.Query().Select(setting.FieldName).StringsX(ctx); !slices.Equal(rows, []string{"one"}) {
@@ -339,16 +341,16 @@ func TestContextEndsInsideAWrite(t *testing.T) {
 	}
 }
 
-// TestTransactionLost: when SQLite rolls a transaction back by itself, all who share it are told, nothing that follows
-// is stored alone, and the next transaction is a good one.
+// TestTransactionLost: when SQLite rolls back the group's transaction, all its Writes fail, no later statement
+// commits on its own, and the next transaction works.
 func TestTransactionLost(t *testing.T) {
 	t.Parallel()
 	ctx, st := sqliteStore(t)
 	for _, swallowed := range []bool{false, true} {
 		var all sync.WaitGroup
-		release := held(ctx, t, st, &all)
-		innocent := func(ctx context.Context, tx *ent.Tx) error { return insert(ctx, tx, "innocent") }
-		loser := func(ctx context.Context, tx *ent.Tx) error {
+		release := holdWriter(ctx, t, st, &all)
+		unaffected := func(ctx context.Context, tx *ent.Tx) error { return insert(ctx, tx, "innocent") }
+		rolledBack := func(ctx context.Context, tx *ent.Tx) error {
 			own, _ := st.Tx(ctx)
 			if _, err := own.ExecContext(ctx, "ROLLBACK"); err != nil { // as SQLite does when the disk is full
 				t.Error(err)
@@ -361,15 +363,15 @@ func TestTransactionLost(t *testing.T) {
 			}
 			return errBroken
 		}
-		st.group.took[kindOf(innocent)], st.group.took[kindOf(loser)] = time.Nanosecond, time.Nanosecond
-		for i, fn := range []func(context.Context, *ent.Tx) error{innocent, loser, innocent} {
+		st.group.durations[kindOf(unaffected)], st.group.durations[kindOf(rolledBack)] = time.Nanosecond, time.Nanosecond
+		for i, fn := range []func(context.Context, *ent.Tx) error{unaffected, rolledBack, unaffected} {
 			all.Go(func() {
 				err := st.Write(ctx, fn)
 				if lost := i < 2; (err != nil) != lost || i == 0 && !errors.Is(err, errRolledBack) {
 					t.Errorf("Write %d (swallowed: %v): %v", i, swallowed, err)
 				}
 			})
-			queued(st, i+1)
+			waitForQueue(st, i+1)
 		}
 		release()
 		all.Wait()
@@ -382,21 +384,21 @@ func TestTransactionLost(t *testing.T) {
 	}
 }
 
-// TestNoTransactionToShare: all who wait are told when there can be none.
+// TestNoTransactionToShare: all queued Writes fail when no transaction can begin.
 func TestNoTransactionToShare(t *testing.T) {
 	t.Parallel()
 	ctx, st := sqliteStore(t)
 	var all sync.WaitGroup
-	release := held(ctx, t, st, &all)
+	release := holdWriter(ctx, t, st, &all)
 	for i := range 3 {
 		all.Go(func() {
 			if err := st.Write(ctx, func(context.Context, *ent.Tx) error { return nil }); err == nil {
 				t.Error("a Write to a closed database succeeds")
 			}
 		})
-		queued(st, i+1)
+		waitForQueue(st, i+1)
 	}
-	if err := st.writerDB.Close(); err != nil { // the connection in use is closed when it is given back
+	if err := st.writerDB.Close(); err != nil { // the connection in use is closed when it is returned
 		t.Error(err)
 	}
 	release()

@@ -8,12 +8,12 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 )
 
-// fewIDs is how many ids are a parameter each: PostgreSQL plans such a statement once, as it does not know how many ids
-// a list will have, and making the plan costs more than looking them up.
+// fewIDs is how many ids get one parameter each. PostgreSQL does not know the length of an array parameter, so it
+// would plan such a statement each time, which costs more than looking up a few ids.
 const fewIDs = 4
 
-// InIDs is the condition that a column is one of many ids. More than a few are one parameter, however many they are:
-// databases cap the number of parameters.
+// InIDs is the condition that a column has one of the ids. More than fewIDs are passed as one parameter, because
+// databases limit the number of parameters.
 func InIDs(column string, ids []int64) *entsql.Predicate {
 	return entsql.P(func(b *entsql.Builder) {
 		b.WriteString(column)
@@ -26,12 +26,12 @@ func InIDs(column string, ids []int64) *entsql.Predicate {
 	})
 }
 
-// WithIDs chooses the rows of an ent table that have one of many ids.
+// WithIDs selects the rows of an ent table by id.
 func WithIDs[P ~func(*entsql.Selector)](ids []int64) P {
 	return func(s *entsql.Selector) { s.Where(InIDs(s.C("id"), ids)) }
 }
 
-// InIDs is the same condition for statements written by hand: the SQL behind the column, with its placeholders, and the
+// InIDs returns the condition for handwritten SQL: the text behind the column, with placeholders, and the
 // parameters.
 func (s *Store) InIDs(ids []int64) (condition string, parameters []any) {
 	if 0 < len(ids) && len(ids) <= fewIDs {
@@ -41,7 +41,7 @@ func (s *Store) InIDs(ids []int64) (condition string, parameters []any) {
 	return before + "?" + after, []any{list}
 }
 
-// IDRows writes a table of ids for a FROM clause; id is its only column.
+// IDRows writes a table of ids for a FROM clause. Its only column is id.
 func IDRows(b *entsql.Builder, name string, ids []int64) {
 	list, _, _ := idList(b.Dialect(), ids)
 	if b.Dialect() == dialect.Postgres {
@@ -51,7 +51,7 @@ func IDRows(b *entsql.Builder, name string, ids []int64) {
 	b.WriteString("(SELECT value AS id FROM json_each(").Arg(list).WriteString(")) AS " + name)
 }
 
-// Parameters makes each value of a list a parameter of its own.
+// Parameters returns one parameter for each value.
 func Parameters[T any](list []T) []any {
 	parameters := make([]any, len(list))
 	for i, value := range list {

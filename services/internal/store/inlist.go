@@ -8,16 +8,15 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 )
 
-// fewValues is how many values are a parameter each: those that people choose. A statement may have several lists, and
-// SQLite takes 32,766 parameters.
+// fewValues is how many values get one parameter each: enough for lists that people choose. A statement may have
+// several lists, and SQLite allows 32,766 parameters.
 const fewValues = 100
 
-// RowsAtOnce is how many rows are inserted with one statement where their number has no other bound: with up to 60
-// columns, these are fewer parameters than SQLite takes.
+// RowsAtOnce is the batch size of bulk inserts. With up to 60 columns it stays below SQLite's limit on parameters.
 const RowsAtOnce = 500
 
-// In is the condition that a column is one of some values, however many: more than a few are one parameter. No value is
-// none.
+// In is the condition that a column has one of the values. More than fewValues are passed as one parameter. An
+// empty list matches nothing.
 func In[T string | int32 | int64](column string, values []T) *entsql.Predicate {
 	if len(values) <= fewValues {
 		return entsql.In(column, Parameters(values)...)
@@ -25,8 +24,8 @@ func In[T string | int32 | int64](column string, values []T) *entsql.Predicate {
 	return InOneParameter(column, values)
 }
 
-// InOneParameter is the same condition with one parameter for any number of values, so that the text of the statement
-// does not depend on it.
+// InOneParameter is In with a single parameter for any number of values, so that the SQL text does not depend on
+// the number.
 func InOneParameter[T string | int32 | int64](column string, values []T) *entsql.Predicate {
 	if len(values) == 0 {
 		return entsql.False()
@@ -52,7 +51,7 @@ func writeJSONList[T string | int32 | int64](b *entsql.Builder, values []T) {
 	b.WriteString("(SELECT value FROM json_each(").Arg(string(encoded)).WriteString("))")
 }
 
-// List is what stands behind IN in a condition that is text, however many values there are.
+// List is the right side of IN in a condition that is written as text.
 func List[T string | int32 | int64](values []T) *entsql.Predicate {
 	return entsql.P(func(b *entsql.Builder) {
 		switch {
@@ -69,12 +68,12 @@ func List[T string | int32 | int64](values []T) *entsql.Predicate {
 	})
 }
 
-// OneOf chooses the rows of an ent table whose field is one of some values, however many.
+// OneOf selects the rows of an ent table by the values of a field.
 func OneOf[T string | int32 | int64](field string, values []T) func(*entsql.Selector) {
 	return func(s *entsql.Selector) { s.Where(In(s.C(field), values)) }
 }
 
-// NoneOf chooses the others.
+// NoneOf selects the rows with none of these values in a field.
 func NoneOf[T string | int32 | int64](field string, values []T) func(*entsql.Selector) {
 	return func(s *entsql.Selector) {
 		if len(values) > 0 {
@@ -83,7 +82,7 @@ func NoneOf[T string | int32 | int64](field string, values []T) func(*entsql.Sel
 	}
 }
 
-// arrayText is an array as PostgreSQL writes it, and the type of its elements.
+// arrayText returns a PostgreSQL array literal and the type of its elements.
 func arrayText[T string | int32 | int64](values []T) (text, kind string) {
 	var b strings.Builder
 	kind = "bigint"
@@ -94,18 +93,18 @@ func arrayText[T string | int32 | int64](values []T) (text, kind string) {
 			kind = "text"
 			quoteElement(&b, v)
 		default:
-			number, _ := json.Marshal(v) // of an integer
+			number, _ := json.Marshal(v) // cannot fail for an integer
 			b.Write(number)
 		}
 	}
 	return b.String() + "}", kind
 }
 
-// inArray escapes what ends an element.
+// inArray escapes the special characters of an array element.
 var inArray = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 func quoteElement(b *strings.Builder, value string) {
 	b.WriteByte('"')
-	_, _ = inArray.WriteString(b, value) // a builder takes everything
+	_, _ = inArray.WriteString(b, value) // a Builder never fails
 	b.WriteByte('"')
 }

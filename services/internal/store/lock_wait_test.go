@@ -10,8 +10,8 @@ import (
 	"github.com/palisade/palisade/services/internal/pgtest"
 )
 
-// TestWritesThatWaitForALock: a deployment whose Writes all wait for one row, which a long import of its own has
-// locked, does not keep those of another one from their connections.
+// TestWritesThatWaitForALock: Writes of one deployment that all wait for a row lock leave connections to the Writes
+// of another deployment.
 func TestWritesThatWaitForALock(t *testing.T) {
 	t.Parallel()
 	st := open(t, Options{Database: pgtest.NewDatabase(t)})

@@ -14,20 +14,20 @@ import (
 	"github.com/palisade/palisade/ent/migrate"
 )
 
-// Migration is one step of the schema.
+// Migration is one step of the schema's history.
 type Migration struct {
 	Version int64
 	Name    string
-	// AppliedAt is zero for a pending migration.
+	// AppliedAt is zero when the migration is pending.
 	AppliedAt time.Time
 }
 
-// ErrPending says that the schema is older than this program.
+// ErrPending means that the schema is older than this program.
 var ErrPending = errors.New("the database schema is older than this program: back up the database and run `palisade migrate up`")
 
-// Migrate brings the schema up to date and returns the migrations it applied. Several nodes may call it at once.
+// Migrate applies the pending migrations and returns them. Several nodes may call it at once.
 func (s *Store) Migrate(ctx context.Context) (applied []Migration, err error) {
-	err = s.aloneMigrating(ctx, func() error {
+	err = s.withMigrationLock(ctx, func() error {
 		applied, err = s.migrate(ctx)
 		return err
 	})
@@ -49,13 +49,12 @@ func (s *Store) migrate(ctx context.Context) ([]Migration, error) {
 	}
 	queue, err := s.migrateQueue(ctx)
 	if err == nil && len(applied) > 0 && !s.Postgres() {
-		err = s.refreshStatistics(ctx) // of what is new; PostgreSQL has statistics of columns
+		err = s.refreshStatistics(ctx) // for the new indexes; PostgreSQL keeps statistics per column
 	}
 	return append(applied, queue...), err
 }
 
-// Migrations lists all migrations with the time at which each was applied: those of our tables, then those of the job
-// queue.
+// Migrations lists all migrations with the time each was applied: first Palisade's tables, then the job queue's.
 func (s *Store) Migrations(ctx context.Context) ([]Migration, error) {
 	provider, err := s.provider()
 	if err != nil {
@@ -76,11 +75,11 @@ func (s *Store) Migrations(ctx context.Context) ([]Migration, error) {
 	return append(list, queue...), nil
 }
 
-// MigrateOnStart prepares the schema when the server starts. An empty database is migrated silently. When migrations
-// are pending, SQLite is copied to a file beside it (its path is returned) and then migrated; PostgreSQL, which other
-// nodes may be using, is left alone and the error is ErrPending. Several nodes may call it at once.
+// MigrateOnStart prepares the schema when the server starts. It migrates an empty database. When migrations are
+// pending, SQLite is first copied to a file beside it, whose path is returned. PostgreSQL is not migrated, because
+// other nodes may use it: the error is ErrPending. Several nodes may call it at once.
 func (s *Store) MigrateOnStart(ctx context.Context) (backup string, err error) {
-	err = s.aloneMigrating(ctx, func() error {
+	err = s.withMigrationLock(ctx, func() error {
 		pending, empty, err := s.pending(ctx)
 		if err != nil || !pending {
 			return err
@@ -99,7 +98,7 @@ func (s *Store) MigrateOnStart(ctx context.Context) (backup string, err error) {
 	return backup, err
 }
 
-// pending also tells whether no migration was ever applied.
+// pending reports whether migrations are pending, and whether none was ever applied.
 func (s *Store) pending(ctx context.Context) (pending, empty bool, err error) {
 	list, err := s.Migrations(ctx)
 	if err != nil {
@@ -124,13 +123,13 @@ func (s *Store) backUp(ctx context.Context) (string, error) {
 	return path, os.Chmod(path, 0o600)
 }
 
-// aloneMigrating runs fn while no other node looks at the schema or changes it: one that saw it half made would refuse
-// to start. A SQLite file has one node.
-func (s *Store) aloneMigrating(ctx context.Context, fn func() error) error {
+// withMigrationLock runs fn while no other node reads or changes the schema. A node that saw a partial schema would
+// refuse to start. A SQLite file has only one node.
+func (s *Store) withMigrationLock(ctx context.Context, fn func() error) error {
 	if !s.Postgres() {
 		return fn()
 	}
-	return s.alone(ctx, lock.DefaultLockID, "migrating", fn) // goose's own number, so that its command-line tool waits too
+	return s.withLock(ctx, lock.DefaultLockID, "migrating", fn) // goose's lock, so that its command-line tool waits too
 }
 
 func (s *Store) provider() (*goose.Provider, error) {
@@ -142,5 +141,5 @@ func (s *Store) provider() (*goose.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return goose.NewProvider(dialect, s.patientDB, files, goose.WithDisableGlobalRegistry(true))
+	return goose.NewProvider(dialect, s.longQueryDB, files, goose.WithDisableGlobalRegistry(true))
 }

@@ -12,22 +12,21 @@ import (
 	"github.com/palisade/palisade/ent/migrate"
 )
 
-// lastReleased is the newest migration of the last release, and is raised when one is tagged; before the first release
-// it is the newest that is older than this rule. Migrations behind it run while nodes of the version before serve, so
-// they may only add (see CONTRIBUTING.md, Migrations).
+// lastReleased is the version of the newest migration in the last release; raise it with each release tag. Before
+// the first release it is the newest migration that is older than this rule. Later migrations run while nodes of
+// the previous release serve, so they may only add (see CONTRIBUTING.md, Migrations).
 const lastReleased = 20261121111757
 
-// blocking are the migrations of PostgreSQL that make or drop an index of a table that others use without CONCURRENTLY:
-// it waits for all who use the table, and all others wait until it has ended. They were applied somewhere and stay as
-// they are; the list is at its end.
+// blocking lists old PostgreSQL migrations that create or drop an index of a table in use without CONCURRENTLY,
+// which blocks the table. They have been applied and cannot change. Do not add to the list.
 var blocking = map[string]string{
 	"20261121051319_organization.sql": "older than the rule that migrations run while nodes serve",
 	"20261121083822_workflows.sql":    "older than that rule",
 	"20261121111757_identity.sql":     "older than that rule",
-	"20261121153251_catalog.sql":      "made every index of lists of findings anew before this test knew: docs/scale.md says to stop all nodes",
+	"20261121153251_catalog.sql":      "rebuilt every index of finding lists before this test existed: docs/scale.md says to stop all nodes",
 }
 
-// TestMigrationsDoNotBlock: nodes serve while a migration runs.
+// TestMigrationsDoNotBlock: nodes keep serving while a migration runs.
 func TestMigrationsDoNotBlock(t *testing.T) {
 	seen := map[string]bool{}
 	eachMigration(t, func(name string, _ int64, text string) {
@@ -40,7 +39,7 @@ func TestMigrationsDoNotBlock(t *testing.T) {
 	})
 	for name := range blocking {
 		if !seen[name] {
-			t.Errorf("blocking names %s, which blocks nobody", name)
+			t.Errorf("blocking names %s, which does not block", name)
 		}
 	}
 }
@@ -71,7 +70,7 @@ func TestBlocksFinds(t *testing.T) {
 	}
 }
 
-// TestMigrationsOnlyExpand: what is newer than the last release leaves that release working.
+// TestMigrationsOnlyExpand: migrations after the last release keep that release working.
 func TestMigrationsOnlyExpand(t *testing.T) {
 	known := schemaSoFar{unique: map[string]bool{}}
 	eachMigration(t, func(name string, version int64, text string) {
@@ -83,7 +82,7 @@ func TestMigrationsOnlyExpand(t *testing.T) {
 	})
 }
 
-// eachMigration reads the migrations of PostgreSQL in the order of their versions.
+// eachMigration reads the PostgreSQL migrations in order of version.
 func eachMigration(t *testing.T, read func(name string, version int64, text string)) {
 	t.Helper()
 	names, err := fs.Glob(migrate.Files, "postgres/*.sql")
@@ -105,7 +104,8 @@ func eachMigration(t *testing.T, read func(name string, version int64, text stri
 	}
 }
 
-// A program that is older than the schema serves on: nodes of two versions share it during an upgrade.
+// TestNewerSchemaIsAccepted: a program that is older than the schema starts and serves. During an upgrade, nodes of
+// two versions share the schema.
 func TestNewerSchemaIsAccepted(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, o Options) {
@@ -180,9 +180,9 @@ func TestExpandRefuses(t *testing.T) {
 	}
 }
 
-// schemaSoFar is what migrations have made up to one of them.
+// schemaSoFar is what the migrations up to a version have created.
 type schemaSoFar struct {
-	unique map[string]bool // indexes
+	unique map[string]bool // names of unique indexes
 }
 
 var (
@@ -195,17 +195,17 @@ var (
 	dropIndex    = regexp.MustCompile(`^DROP INDEX (?:CONCURRENTLY )?(?:IF EXISTS )?"(\w+)"`)
 	alterTable   = regexp.MustCompile(`(?s)^ALTER TABLE "(\w+)" (.*)$`)
 	addColumn    = regexp.MustCompile(`^ADD COLUMN "(\w+)" `)
-	harmless     = regexp.MustCompile(`^(CREATE INDEX |INSERT INTO )`)
+	nonBlocking  = regexp.MustCompile(`^(CREATE INDEX |INSERT INTO )`)
 	fill         = regexp.MustCompile(`(?s)^UPDATE "?(\w+)"? SET "?(\w+)"? = [^,]*? WHERE "?(\w+)"? IS NULL$`)
 	update       = regexp.MustCompile(`(?s)^UPDATE "?(\w+)"? SET "?(\w+)"? = `)
 	constraint   = regexp.MustCompile(`(?i) (UNIQUE|CHECK|REFERENCES|PRIMARY KEY|CONSTRAINT|GENERATED)\b`)
 	relaxing     = regexp.MustCompile(`^ALTER COLUMN "\w+" (DROP NOT NULL|SET DEFAULT .*)$`)
 )
 
-// check returns what a migration does that nodes of the version before it would not survive.
+// check returns what a migration does that breaks nodes of the previous version.
 func (k schemaSoFar) check(text string) (problems []string) {
 	var made []string          // tables
-	added := map[string]bool{} // "table.column", and whether it is nullable and without a default
+	added := map[string]bool{} // by "table.column": whether the column is nullable and has no default
 	for part := range strings.SplitSeq(upOf(text), ";") {
 		statement := withoutComments(part)
 		refuse := func(what, why string) {
@@ -237,15 +237,14 @@ func (k schemaSoFar) check(text string) (problems []string) {
 			if f := fill.FindStringSubmatch(statement); !(f != nil && f[2] == f[3]) && !(fresh && strings.Count(statement, "=") == 1) {
 				refuse(statement, "the running version reads and writes these values as they were: fill only what is NULL, or a column that this migration adds")
 			}
-		} else if statement != "" && !harmless.MatchString(statement) {
+		} else if statement != "" && !nonBlocking.MatchString(statement) {
 			refuse(statement, "the running version may need what it takes away")
 		}
 	}
 	return problems
 }
 
-// blocks returns what a migration does to indexes that makes nodes wait: all that is not CONCURRENTLY, but on tables
-// that it has made itself.
+// blocks returns index changes without CONCURRENTLY, except on tables that the migration itself creates.
 func blocks(text string) (problems []string) {
 	made := map[string]bool{} // tables, and their indexes
 	for part := range strings.SplitSeq(upOf(text), ";") {
@@ -265,14 +264,14 @@ func blocks(text string) (problems []string) {
 	return problems
 }
 
-// upOf is the part of a migration that is applied.
+// upOf returns the up part of a migration.
 func upOf(text string) string {
 	_, up, _ := strings.Cut(text, "-- +goose Up\n")
 	up, _, _ = strings.Cut(up, "-- +goose Down\n")
 	return up
 }
 
-// checkClause says what is wrong with a part of ALTER TABLE.
+// checkClause returns what is wrong with a clause of ALTER TABLE.
 func checkClause(table, clause string, added map[string]bool) string {
 	m := addColumn.FindStringSubmatch(clause)
 	switch {
@@ -292,7 +291,7 @@ func checkClause(table, clause string, added map[string]bool) string {
 	return "the running version reads and writes the table as it was"
 }
 
-// clauses splits the rest of an ALTER TABLE at the commas outside of parentheses.
+// clauses splits an ALTER TABLE at the commas outside parentheses.
 func clauses(text string) (list []string) {
 	depth, begin := 0, 0
 	for i, c := range text {

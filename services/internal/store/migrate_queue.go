@@ -13,13 +13,13 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// The tables of the job queue (River) come with migrations of their own, numbered from 1. They are applied after ours
-// and count like ours.
+// The job queue (River) has its own migrations, numbered from 1. They are applied after Palisade's and listed with
+// them.
 
 func (s *Store) queueMigrator() (*rivermigrate.Migrator[*sql.Tx], error) {
-	var driver riverdriver.Driver[*sql.Tx] = riversqlite.New(s.patientDB)
+	var driver riverdriver.Driver[*sql.Tx] = riversqlite.New(s.longQueryDB)
 	if s.Postgres() {
-		driver = riverdatabasesql.New(s.patientDB)
+		driver = riverdatabasesql.New(s.longQueryDB)
 	}
 	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Store) queueMigrator() (*rivermigrate.Migrator[*sql.Tx], error) {
 	return migrator, nil
 }
 
-// migrateQueue applies what is missing and returns it.
+// migrateQueue applies the pending migrations and returns them.
 func (s *Store) migrateQueue(ctx context.Context) ([]Migration, error) {
 	migrator, err := s.queueMigrator()
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Store) migrateQueue(ctx context.Context) ([]Migration, error) {
 	var result *rivermigrate.MigrateResult
 	var turns bool
 	if s.Postgres() {
-		// Each in a transaction of its own: a value that is added to an enum cannot be used before it is committed.
+		// Each runs in its own transaction: PostgreSQL cannot use a new enum value before it is committed.
 		if result, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err == nil {
 			turns, err = s.migrateTurns(ctx)
 		}
@@ -57,14 +57,14 @@ func (s *Store) migrateQueue(ctx context.Context) ([]Migration, error) {
 	return applied, nil
 }
 
-// migrateQueueAtOnce reads what is there and adds what is missing under one write lock: another process that opens the
-// same file waits.
+// migrateQueueAtOnce checks for and applies migrations in one transaction, so that another process with the same
+// file waits.
 func (s *Store) migrateQueueAtOnce(ctx context.Context, migrator *rivermigrate.Migrator[*sql.Tx]) (_ *rivermigrate.MigrateResult, turns bool, err error) {
 	tx, err := s.writerDB.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, false, err
 	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	defer func() { _ = tx.Rollback() }() // no effect after Commit
 	//lint:ignore SA1019 the warning is about PostgreSQL, whose new enum values cannot be used before they are committed
 	result, err := migrator.MigrateTx(ctx, tx, rivermigrate.DirectionUp, nil)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Store) migrateQueueAtOnce(ctx context.Context, migrator *rivermigrate.M
 	return result, turns, tx.Commit()
 }
 
-// queueMigrations lists all migrations of the job queue with the time at which each was applied.
+// queueMigrations lists the job queue's migrations with the time each was applied.
 func (s *Store) queueMigrations(ctx context.Context) ([]Migration, error) {
 	migrator, err := s.queueMigrator()
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Store) queueMigrations(ctx context.Context) ([]Migration, error) {
 		return nil, fmt.Errorf("read migration status of the job queue: %w", err)
 	}
 	applied := map[int]time.Time{}
-	if len(existing) > 0 { // else there may be no such table
+	if len(existing) > 0 { // otherwise the table may be missing
 		if applied, err = s.queueMigrationTimes(ctx); err != nil {
 			return nil, fmt.Errorf("read migration times of the job queue: %w", err)
 		}

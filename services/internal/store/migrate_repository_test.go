@@ -2,7 +2,8 @@ package store
 
 import "testing"
 
-// Projects that a synchronisation filled in stay bound to their repository; what only uploads named is bound by nobody.
+// TestSyncedProjectsStayBound: projects that a synchronization has created stay bound to their repository. Projects
+// that only uploads have named are not bound.
 func TestSyncedProjectsStayBound(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, o Options) {

@@ -47,7 +47,7 @@ func openMigrated(t testing.TB, o Options) *Store {
 	return st
 }
 
-// migrations returns how many there are and how many of them are pending.
+// migrations counts all migrations and the pending ones.
 func migrations(t testing.TB, st *Store) (total, pending int) {
 	t.Helper()
 	list, err := st.Migrations(t.Context())
@@ -89,7 +89,7 @@ func TestMigrateIsIdempotent(t *testing.T) {
 	})
 }
 
-// A schema that lacks only a migration of the job queue is as old as any other.
+// TestPendingQueueMigration: a schema that lacks only a migration of the job queue is outdated too.
 func TestPendingQueueMigration(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, o Options) {
@@ -106,7 +106,7 @@ func TestPendingQueueMigration(t *testing.T) {
 		}
 		want := 1
 		if !st.Postgres() {
-			want++ // this step takes the table along, and with it our index
+			want++ // rolling back this version drops the table, and with it Palisade's index
 		}
 		if _, pending := migrations(t, st); pending != want {
 			t.Errorf("%d migrations are pending, want %d", pending, want)
@@ -133,7 +133,7 @@ func TestPendingQueueMigration(t *testing.T) {
 	})
 }
 
-// Nodes that start together on an empty database all come up: none sees the schema half made.
+// TestNodesMigrateTogether: nodes that start together on an empty database all start; none sees a partial schema.
 func TestNodesMigrateTogether(t *testing.T) {
 	t.Parallel()
 	o := Options{Database: pgtest.NewDatabase(t), MaxOpen: 1}
@@ -157,7 +157,8 @@ func TestNodesMigrateTogether(t *testing.T) {
 	}
 }
 
-// An index that was being built when the migration was cut off is there, and no query uses it: it is built again.
+// TestCutOffIndexIsBuiltAgain: an interrupted CREATE INDEX CONCURRENTLY leaves an invalid index. The migration
+// builds it again.
 func TestCutOffIndexIsBuiltAgain(t *testing.T) {
 	t.Parallel()
 	st := openMigrated(t, Options{Database: pgtest.NewDatabase(t)})
@@ -172,7 +173,7 @@ func TestCutOffIndexIsBuiltAgain(t *testing.T) {
 	}
 }
 
-// goBack undoes the migrations that are newer than one.
+// goBack rolls back the migrations after a version.
 func goBack(t *testing.T, st *Store, version int64) {
 	t.Helper()
 	provider, err := st.provider()
@@ -184,8 +185,8 @@ func goBack(t *testing.T, st *Store, version int64) {
 	}
 }
 
-// TestNewIndexHasStatistics: SQLite takes an index without statistics, beside others that have some, for one that finds
-// a few rows, and would read whole lists along it and sort them.
+// TestNewIndexHasStatistics: SQLite assumes that an index without statistics finds few rows when other indexes have
+// some. It would then read and sort whole lists.
 func TestNewIndexHasStatistics(t *testing.T) {
 	t.Parallel()
 	st := openMigrated(t, Options{DataDir: t.TempDir()})
@@ -194,7 +195,7 @@ func TestNewIndexHasStatistics(t *testing.T) {
 		t.Fatal(err)
 	}
 	execute(t, st.writerDB, "UPDATE sqlite_stat1 SET idx = 'another' WHERE idx = 'settings_by_name'")
-	goBack(t, st, 20261121203709) // the next one makes an index
+	goBack(t, st, 20261121203709) // the next migration creates an index
 	if applied, err := st.Migrate(t.Context()); err != nil || len(applied) == 0 {
 		t.Fatalf("applied %v, %v", applied, err)
 	}
@@ -203,7 +204,8 @@ func TestNewIndexHasStatistics(t *testing.T) {
 	}
 }
 
-// A database of the version before gets the index of turns, also one in which making it was cut off.
+// TestIndexOfTurnsIsMadeLater: a database of the previous version gets the index, also after an interrupted
+// attempt.
 func TestIndexOfTurnsIsMadeLater(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, o Options) {
@@ -227,7 +229,8 @@ func TestIndexOfTurnsIsMadeLater(t *testing.T) {
 	})
 }
 
-// Two processes that open the same file at once do not both make the job queue.
+// TestProcessesMigrateTheQueueTogether: when two processes open the same file at once, only one creates the job
+// queue.
 func TestProcessesMigrateTheQueueTogether(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}
@@ -252,7 +255,8 @@ func TestProcessesMigrateTheQueueTogether(t *testing.T) {
 	}
 }
 
-// The checksums are those of the files, or `make migration` refuses to write the next one.
+// TestMigrationSums: atlas.sum has the checksums of the files. Otherwise `make migration` refuses to write the next
+// migration.
 func TestMigrationSums(t *testing.T) {
 	for _, name := range []string{"sqlite", "postgres"} {
 		files, err := sqltool.NewGooseDir("../../../ent/migrate/" + name)

@@ -8,38 +8,40 @@ import (
 	"time"
 )
 
-// An index of ours on River's table of jobs: those that have not ended by queue, deployment and run, first those that
-// wait for nothing but a worker. By it jobs are taken in turns, and what waits for a run is deleted (see package jobs).
-// Its first column is not the state itself: a statement that does not compare that has no choice between this index and
-// River's, which begins with it. It is made after River's migrations, without which there is no table.
+// Palisade adds an index to River's table of jobs. It has the unfinished jobs by queue, deployment and run,
+// runnable jobs first. The fair scheduler reads jobs by it, and cancelling a run deletes the run's waiting jobs by
+// it (see package jobs). Its first column is an expression and not the state, so that statements that compare the
+// state do not have to choose between this index and River's. It is created after River's migrations, which create
+// the table.
 
 const (
-	// TurnsIndex is its name. SQLite is told to use it, and refuses a statement if it is not there.
+	// TurnsIndex is the index's name. SQLite statements name it in INDEXED BY, and fail without it.
 	TurnsIndex = "river_job_turns"
-	// turnsName is its entry in the list of migrations.
+	// turnsName is the name of its migration.
 	turnsName = "turns"
 )
 
-// JobOwner returns the expressions for the deployment and the run of a job, 0 where its arguments name none. A
-// statement must use these, or it cannot use the index.
+// JobOwner returns the SQL expressions for the deployment and the run of a job; they are 0 when the job has none. A
+// query can use the index only with exactly these expressions.
 func JobOwner(postgres bool) (deployment, run string) {
 	if postgres {
 		return "COALESCE((args->>'deployment_id')::bigint, 0)", "COALESCE((args->>'run_id')::bigint, 0)"
 	}
-	// Without a type of their own they could not be looked up by values of columns.
+	// Without the casts the expressions have no type affinity, and comparing them with a column could not use the
+	// index.
 	return "CAST(COALESCE(json_extract(args, '$.deployment_id'), 0) AS INTEGER)", "CAST(COALESCE(json_extract(args, '$.run_id'), 0) AS INTEGER)"
 }
 
-// turnsColumns are the keys of the index and the rows that it has.
+// turnsColumns returns the key columns and the WHERE clause of the index.
 func turnsColumns(postgres bool) string {
 	deployment, run := JobOwner(postgres)
 	return "((state = 'available'), queue, (" + deployment + "), (" + run + "), priority, scheduled_at, id) WHERE finalized_at IS NULL"
 }
 
-// TurnsSchema is what makes the index on each database; it changes when the index does.
+// TurnsSchema returns the definition of the index on both databases, to detect that it has changed.
 func TurnsSchema() string { return turnsColumns(true) + turnsColumns(false) }
 
-// hasTurns tells whether the index is there and complete.
+// hasTurns reports whether the index exists and is valid.
 func (s *Store) hasTurns(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }) (bool, error) {
@@ -55,24 +57,23 @@ func (s *Store) hasTurns(ctx context.Context, db interface {
 	return err == nil, err
 }
 
-// migrateTurns makes the index where it is missing, on PostgreSQL without keeping the queue from those who use it
-// meanwhile.
+// migrateTurns creates the index on PostgreSQL if it is missing, without blocking the queue.
 func (s *Store) migrateTurns(ctx context.Context) (made bool, err error) {
-	if has, err := s.hasTurns(ctx, s.patientDB); err != nil || has {
+	if has, err := s.hasTurns(ctx, s.longQueryDB); err != nil || has {
 		return false, err
 	}
 	for _, statement := range []string{
-		"DROP INDEX CONCURRENTLY IF EXISTS " + TurnsIndex, // what an attempt left that was cut off
+		"DROP INDEX CONCURRENTLY IF EXISTS " + TurnsIndex, // left by an interrupted attempt
 		"CREATE INDEX CONCURRENTLY " + TurnsIndex + " ON river_job " + turnsColumns(true),
 	} {
-		if _, err := s.patientDB.ExecContext(ctx, statement); err != nil {
+		if _, err := s.longQueryDB.ExecContext(ctx, statement); err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// migrateTurnsIn makes the index where it is missing, in a transaction on SQLite.
+// migrateTurnsIn creates the index on SQLite if it is missing, in a transaction.
 func (s *Store) migrateTurnsIn(ctx context.Context, tx *sql.Tx) (made bool, err error) {
 	if has, err := s.hasTurns(ctx, tx); err != nil || has {
 		return false, err
@@ -81,8 +82,8 @@ func (s *Store) migrateTurnsIn(ctx context.Context, tx *sql.Tx) (made bool, err 
 	return err == nil, err
 }
 
-// turnsMigration is the entry of the index after River's. No database records when an index was made: it has the time
-// of the newest of those.
+// turnsMigration is the index's entry after River's migrations. Databases do not record when an index was created,
+// so it has the time of the newest River migration.
 func (s *Store) turnsMigration(ctx context.Context, list []Migration) (Migration, error) {
 	m := queueMigration(len(list)+1, turnsName, time.Time{})
 	has, err := s.hasTurns(ctx, s.readerDB)

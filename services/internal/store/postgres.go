@@ -23,28 +23,29 @@ import (
 )
 
 const (
-	// statementTimeout ends what nobody waits for any more: calls have long ended by then.
+	// statementTimeout ends statements that nobody waits for: requests have timed out by then.
 	statementTimeout = 5 * time.Minute
-	// idleTimeout ends the transaction of a node that is gone without a word, and with it the locks of its rows. An import
-	// computes for seconds between two statements.
+	// idleTimeout ends the open transaction of a node that has disappeared, and so releases its row locks. It must be
+	// longer than the seconds that an import computes between two statements.
 	idleTimeout = 5 * time.Minute
-	// forReads are the connections that transactions of Write leave to reads: without any, transactions that read beside
-	// themselves could wait for each other.
-	forReads = 2
-	// writeShare lets the transactions of one deployment have two thirds of the others.
+	// readReserve is how many connections Write leaves to reads. Transactions that also read outside themselves would
+	// deadlock without any.
+	readReserve = 2
+	// writeShare is a weight for gate.Share: one deployment's transactions get at most two thirds of the remaining
+	// connections.
 	writeShare = 2
 )
 
-// SessionName begins the application_name of all sessions on PostgreSQL, whatever the URL calls them: by it a copy of
-// the database sees that a server runs.
+// SessionName is the prefix of the application_name of all PostgreSQL sessions, whatever the URL sets. A database
+// copy uses it to detect a running server.
 const SessionName = "palisade"
 
-// openPostgres opens a pool that serves reads and writes, and one for what may take longer than a statement may:
-// building an index, or reading all tables for statistics. It connects to nothing yet.
+// openPostgres opens the pool for reads and writes, and the long-query pool, which has no statement timeout: it
+// builds indexes and reads whole tables for statistics. It does not connect yet.
 func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	config, err := pgx.ParseConfig(o.Database)
 	if err != nil {
-		// pgx's text may repeat the URL with its password.
+		// The text of pgx's error may contain the URL with its password.
 		return nil, errors.New("database: not a PostgreSQL URL; want postgres://user:password@host:5432/name")
 	}
 	if name := config.RuntimeParams["application_name"]; !strings.HasPrefix(name, SessionName) {
@@ -52,53 +53,56 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	}
 	generation := &generation{}
 	generation.watch(config)
-	patient := config.Copy()
-	settle(config, statementTimeout, idleTimeout)
-	settle(patient, 0, 0)
+	longQuery := config.Copy()
+	setSessionDefaults(config, statementTimeout, idleTimeout)
+	setSessionDefaults(longQuery, 0, 0)
 	db := openPool(ctx, postgresConnector{stdlib.GetConnector(*config, generation.options()...)})
-	patientDB := openPool(ctx, postgresConnector{stdlib.GetConnector(*patient, generation.options()...)})
+	longQueryDB := openPool(ctx, postgresConnector{stdlib.GetConnector(*longQuery, generation.options()...)})
 	connections := postgresConnections(o)
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
-	patientDB.SetMaxIdleConns(1)
-	for _, pool := range []*sql.DB{db, patientDB} {
+	longQueryDB.SetMaxIdleConns(1)
+	for _, pool := range []*sql.DB{db, longQueryDB} {
 		pool.SetConnMaxIdleTime(5 * time.Minute)
-		// Behind a name or a balancer connections move to another server in time, and what they hold in memory is freed.
+		// Behind a DNS name or a load balancer, connections then move to another server, and the server frees their
+		// memory.
 		pool.SetConnMaxLifetime(time.Hour)
 	}
 	return &Store{
-		dialect: dialect.Postgres, readerDB: db, writerDB: db, patientDB: patientDB, generation: generation,
-		gate: gate.New(max(1, connections-forReads), gate.Share(writeShare)), location: PostgresLocation(config),
+		dialect: dialect.Postgres, readerDB: db, writerDB: db, longQueryDB: longQueryDB, generation: generation,
+		gate: gate.New(max(1, connections-readReserve), gate.Share(writeShare)), location: PostgresLocation(config),
 	}, nil
 }
 
-// ErrPooler says that a pooler refuses what settle sets, because nobody said that it is there.
-var ErrPooler = errors.New("a pooler such as PgBouncer refuses the settings of a session")
+// ErrPooler means that a pooler refused the session settings of setSessionDefaults, because the URL does not say
+// that there is a pooler.
+var ErrPooler = errors.New("a pooler such as PgBouncer refuses the session settings")
 
-// postgresConnector opens connections to one database.
+// postgresConnector explains a pooler's errors.
 type postgresConnector struct{ driver.Connector }
 
 func (c postgresConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && refused.Code == apierr.StateProtocol && strings.Contains(refused.Message, "startup parameter") {
-		err = fmt.Errorf("%w; add ?default_query_exec_mode=cache_describe to the URL of the database, as docs/scale.md says: %w", ErrPooler, err)
+		err = fmt.Errorf("%w; add ?default_query_exec_mode=cache_describe to the database URL (see docs/scale.md): %w", ErrPooler, err)
 	}
 	return conn, err
 }
 
-// KeepSession holds a connection to PostgreSQL until ctx ends, whatever the pools close, so that a copy of the database
-// sees that a server runs which nobody asks for anything. Every so often it takes another one before it lets go of the
-// one before: one that broke is replaced, none is kept from its end, and a pooler has a reason to keep one, too.
+// KeepSession keeps one connection to PostgreSQL open until ctx ends, even when the pools are idle, so that a
+// database copy can detect a running server. Every interval it opens another connection before it closes the
+// previous one. That replaces a broken connection and respects the pool's maximum lifetime. The ping makes a pooler
+// hold a server connection, too.
 func (s *Store) KeepSession(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	release := func() {}
 	defer func() { release() }()
 	for {
-		if conn, err := s.patientDB.Conn(ctx); err == nil { // else the database is down: ask again later
-			give := func() { _ = conn.Close() } // back to the pool
-			if conn.PingContext(ctx) == nil {   // a pooler looks for a session only then
+		if conn, err := s.longQueryDB.Conn(ctx); err == nil { // otherwise the database is down: retry later
+			give := func() { _ = conn.Close() } // returns it to the pool
+			if conn.PingContext(ctx) == nil {   // a pooler assigns a server connection only now
 				give, release = release, give
 			}
 			give()
@@ -111,28 +115,27 @@ func (s *Store) KeepSession(ctx context.Context, every time.Duration) {
 	}
 }
 
-// PostgresLocation says where a database is, without credentials.
+// PostgresLocation returns where a database is, without credentials.
 func PostgresLocation(config *pgx.ConnConfig) string {
 	host := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
 	return (&url.URL{Scheme: "postgres", Host: host, Path: config.Database}).String()
 }
 
-// postgresConnections is how many connections serve calls. A call holds one for a part of its time only, so four for
-// each processor of this node keep it busy; the server needs a process for each.
+// postgresConnections returns the size of the pool. A request holds a connection for a part of its time only, so
+// four for each CPU keep this node busy. On the server each connection is a process.
 func postgresConnections(o Options) int {
 	connections := o.MaxOpen
 	if connections == 0 {
 		connections = max(10, 4*runtime.NumCPU())
 	}
-	return max(2, connections) // with one alone, what reads beside its own transaction would wait for itself
+	return max(2, connections) // with one connection, a transaction that also reads outside itself would deadlock
 }
 
-// settle sets what a connection begins with, unless the URL has its own: timeouts, of which 0 is none, whatever the
-// role has, and no compiling of statements, which takes longer than all but a few that were estimated to be worth it. A
-// pooler that gives each transaction another connection refuses such settings: whoever says in the URL that there is
-// one, because statements must not be prepared (default_query_exec_mode=exec, or another that is not the default), sets
-// them for the role.
-func settle(config *pgx.ConnConfig, statement, idle time.Duration) {
+// setSessionDefaults sets the parameters of new connections, unless the URL sets them: the timeouts (0 means none,
+// whatever the role has), and no jit, whose compilation takes longer than it saves for nearly all statements. A
+// pooler in transaction mode refuses such parameters. A URL for a pooler sets default_query_exec_mode to exec, or
+// another mode without prepared statements; the role must then have the settings.
+func setSessionDefaults(config *pgx.ConnConfig, statement, idle time.Duration) {
 	if config.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
 		return
 	}

@@ -13,55 +13,54 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// shedInterval is how often all connections are replaced, at most, while a database takes no changes.
-const shedInterval = time.Second
+// advanceInterval is the minimum time between two replacements of all connections while the database is read-only.
+const advanceInterval = time.Second
 
-// generation tells connections that were made before a database was found to take no changes from those made after.
-// After a failover the old primary may be there as a standby, and connections to it would go on reading what is out of
-// date and refusing what is to be written: all of them are replaced by new ones, which reach whichever server is the
-// primary now.
+// generation numbers the connections of a pool, so that all connections from before a failover can be discarded.
+// After a failover the old primary may still run as a standby. Its connections would read stale data and refuse
+// writes. New connections reach the current primary.
 type generation struct {
-	current atomic.Int64
-	shed    atomic.Int64 // when the last one ended, in microseconds
+	current  atomic.Int64
+	advanced atomic.Int64 // when the generation last advanced, in microseconds since 1970
 }
 
-// generationKey is where a connection keeps its number.
+// generationKey is the key of the generation in a connection's custom data.
 const generationKey = "palisade generation"
 
-// watch closes each connection whose server refuses a change because it is read only, and ends the generation of all
-// others.
+// watch closes a connection whose server refuses a write because it is read-only, and discards all others of its
+// generation.
 func (g *generation) watch(config *pgx.ConnConfig) {
 	next := config.OnPgError
 	config.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
-		keep := next == nil || next(conn, err) // it ends connections after fatal errors
+		keep := next == nil || next(conn, err) // pgx's handler closes connections after fatal errors
 		if err.Code != apierr.StateReadOnly {
 			return keep
 		}
 		if number, known := conn.CustomData()[generationKey].(int64); known {
-			g.end(number)
+			g.advance(number)
 		}
 		return false
 	}
 }
 
-// end lets no connection be used again that is as old as the one with this number.
-func (g *generation) end(number int64) {
-	last, now := g.shed.Load(), Now()
-	if now-last < shedInterval.Microseconds() || !g.shed.CompareAndSwap(last, now) {
+// advance discards all connections of this generation and older ones.
+func (g *generation) advance(number int64) {
+	last, now := g.advanced.Load(), Now()
+	if now-last < advanceInterval.Microseconds() || !g.advanced.CompareAndSwap(last, now) {
 		return
 	}
 	g.current.CompareAndSwap(number, number+1)
 }
 
-// ReplaceConnections lets no connection to PostgreSQL be used again that was made before; those in use end what they do
-// first.
+// ReplaceConnections discards all existing PostgreSQL connections. Connections in use finish their work first.
 func (s *Store) ReplaceConnections() {
 	if s.generation != nil {
 		s.generation.current.Add(1)
 	}
 }
 
-// options let the pool give each connection its number, and replace those that are too old before they are used again.
+// options give each connection its generation, and reject connections of older generations when the pool reuses
+// them.
 func (g *generation) options() []stdlib.OptionOpenDB {
 	return []stdlib.OptionOpenDB{
 		stdlib.OptionAfterConnect(func(_ context.Context, conn *pgx.Conn) error {

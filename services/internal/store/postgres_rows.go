@@ -10,15 +10,15 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// onPgx runs a query on pgx's own connection: database/sql would copy what it reads, and watch the context in a
-// goroutine of its own. ok is false where the connection is wrapped, or was found dead before it was used: nothing has
-// been received.
+// onPgx runs a query on the underlying pgx connection. database/sql would copy each value and start a goroutine
+// that watches the context. ok is false when the connection is wrapped, or when it was dead before the query was
+// sent: the caller then runs the query through database/sql.
 func onPgx(ctx context.Context, db *sql.DB, query func(*pgx.Conn) error) (ok bool, err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return true, err
 	}
-	defer func() { _ = conn.Close() }() // back to the pool
+	defer func() { _ = conn.Close() }() // returns it to the pool
 	err = conn.Raw(func(connection any) error {
 		var direct *stdlib.Conn
 		if direct, ok = connection.(*stdlib.Conn); !ok {
@@ -27,7 +27,7 @@ func onPgx(ctx context.Context, db *sql.DB, query func(*pgx.Conn) error) (ok boo
 		err := query(direct.Conn())
 		if err != nil && pgconn.SafeToRetry(err) {
 			ok = false
-			return driver.ErrBadConn // out of the pool with it
+			return driver.ErrBadConn // removes it from the pool
 		}
 		return err
 	})

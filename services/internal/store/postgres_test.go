@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/internal/pgtest"
 )
 
-// withParameter adds a parameter to the URL of a database.
+// withParameter adds a parameter to a database URL.
 func withParameter(t *testing.T, database, name, value string) string {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -27,12 +27,13 @@ func withParameter(t *testing.T, database, name, value string) string {
 	return u.String()
 }
 
-// TestPostgresSettings: calls have timeouts, what may take long has not, neither compiles, the URL's own are kept, and
-// where the URL says that there is a pooler none are sent, because it would refuse them.
+// TestPostgresSettings: connections for requests have timeouts and connections for long queries have none. Neither
+// uses jit. Settings in the URL win. With a pooler in the URL no settings are sent, because a pooler would refuse
+// them.
 func TestPostgresSettings(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewDatabase(t)
-	for _, c := range []struct{ name, database, calls, patient string }{
+	for _, c := range []struct{ name, database, calls, longQuery string }{
 		{"default", database, "5min 5min off", "0 0 off"},
 		{"own", withParameter(t, withParameter(t, database, "statement_timeout", "7000"), "jit", "on"), "7s 5min on", "7s 0 on"},
 		{"pooler", withParameter(t, database, "default_query_exec_mode", "exec"), "0 0 on", "0 0 on"},
@@ -40,7 +41,7 @@ func TestPostgresSettings(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			st := open(t, Options{Database: c.database})
-			for pool, want := range map[*sql.DB]string{st.readerDB: c.calls, st.patientDB: c.patient} {
+			for pool, want := range map[*sql.DB]string{st.readerDB: c.calls, st.longQueryDB: c.longQuery} {
 				var settings string
 				err := pool.QueryRowContext(t.Context(), "SELECT concat_ws(' ', current_setting('statement_timeout'), "+
 					"current_setting('idle_in_transaction_session_timeout'), current_setting('jit'))").Scan(&settings)
@@ -52,7 +53,7 @@ func TestPostgresSettings(t *testing.T) {
 	}
 }
 
-// TestPostgresWithoutPreparedStatements: everything that a Write does works with the modes that poolers need.
+// TestPostgresWithoutPreparedStatements: Write works in the query modes that poolers need.
 func TestPostgresWithoutPreparedStatements(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"exec", "simple_protocol"} {
@@ -75,8 +76,8 @@ func TestPostgresWithoutPreparedStatements(t *testing.T) {
 	}
 }
 
-// TestWritesLeaveConnectionsToReads: transactions that read beside themselves never have all connections, so that none
-// waits for another one.
+// TestWritesLeaveConnectionsToReads: transactions that also read outside themselves never hold all connections, so
+// they cannot deadlock.
 func TestWritesLeaveConnectionsToReads(t *testing.T) {
 	t.Parallel()
 	st := open(t, Options{Database: pgtest.NewDatabase(t), MaxOpen: 3})
@@ -86,7 +87,7 @@ func TestWritesLeaveConnectionsToReads(t *testing.T) {
 	for range 8 {
 		group.Go(func() error {
 			return st.Write(ctx, func(ctx context.Context, _ *ent.Tx) error {
-				time.Sleep(50 * time.Millisecond) // the others come
+				time.Sleep(50 * time.Millisecond) // let the other transactions arrive
 				return st.Ping(ctx)
 			})
 		})
@@ -99,12 +100,12 @@ func TestWritesLeaveConnectionsToReads(t *testing.T) {
 	}
 }
 
-// TestKeepSession: whatever the pools close, there is a session that a copy of the database sees, at every moment.
+// TestKeepSession: while the pools close connections, at least one visible session exists at any time.
 func TestKeepSession(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewDatabase(t)
 	st := open(t, Options{Database: database})
-	for _, pool := range []*sql.DB{st.readerDB, st.patientDB} {
+	for _, pool := range []*sql.DB{st.readerDB, st.longQueryDB} {
 		pool.SetConnMaxIdleTime(time.Nanosecond)
 		pool.SetConnMaxLifetime(time.Nanosecond)
 	}
@@ -135,19 +136,19 @@ func TestKeepSession(t *testing.T) {
 		}
 	}
 	closed := func() int64 {
-		stats := st.patientDB.Stats()
+		stats := st.longQueryDB.Stats()
 		return stats.MaxIdleTimeClosed + stats.MaxLifetimeClosed
 	}
 	until("there is a session", func() bool { return sessions() > 0 })
 	until("many were closed", func() bool {
-		// The view is read backend by backend: it can miss the new session in a place that it has passed, and the old one
-		// behind.
+		// pg_stat_activity reads backend by backend. It can miss the new session in a slot that it has passed, and
+		// the old session behind it.
 		seen := 0
 		for range 3 {
 			seen += sessions()
 		}
 		if seen == 0 {
-			t.Fatal("the server runs and has no session")
+			t.Fatal("the running server has no session")
 		}
 		return closed() > 50 && st.readerDB.Stats().OpenConnections == 0
 	})

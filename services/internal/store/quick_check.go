@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// QuickCheck reads the pages of a SQLite file and says what is wrong with them; PostgreSQL looks after its own. It uses
-// a connection for reading, and so blocks no writer. A context that ends first is its error.
+// QuickCheck checks the pages of a SQLite file for corruption and describes the first problem. It runs on a reader,
+// so it blocks no writer. It does nothing on PostgreSQL. It returns an error when ctx ends first.
 func (s *Store) QuickCheck(ctx context.Context) (problem string, err error) {
 	if s.Postgres() {
 		return "", nil

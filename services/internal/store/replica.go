@@ -9,12 +9,12 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// ErrReplicaBehind says that a replica does not have the schema of the database that it copies.
-var ErrReplicaBehind = errors.New("the schema of the read replica is older than that of the database: " +
-	"wait until it has caught up, or check that it copies this database, and start again")
+// ErrReplicaBehind means that a replica's schema is older than its primary's.
+var ErrReplicaBehind = errors.New("the schema of the read replica is older than the database's: " +
+	"wait until the replica has caught up, or check that it replicates this database, and restart")
 
-// OpenReplica opens a read replica of s, on which only Reader works. What it returns is as late as the replica is. It
-// asks the replica nothing: use it once CheckReplica has found nothing wrong.
+// OpenReplica opens a read replica of s. Only its Reader may be used, and its rows are as old as the replication
+// lag. It does not query the replica: call CheckReplica before using it.
 func (s *Store) OpenReplica(ctx context.Context, o Options) (*Store, error) {
 	replica, err := openPostgres(ctx, o)
 	if err != nil {
@@ -24,33 +24,33 @@ func (s *Store) OpenReplica(ctx context.Context, o Options) (*Store, error) {
 	return replica.withClients(), nil
 }
 
-// ErrNoReplica says that a database takes changes of its own, or follows another one than that which it should copy.
-var ErrNoReplica = errors.New("is no replica of the database any more")
+// ErrNoReplica means that a database accepts writes, or follows another primary.
+var ErrNoReplica = errors.New("is not a replica of the database any more")
 
-// server tells servers of PostgreSQL apart, and whether one follows another.
+// server identifies a PostgreSQL server and its role in replication.
 type server struct {
 	standby  bool
-	readOnly bool      // sessions of this role take no changes
-	started  time.Time // no two servers start in the same microsecond
-	system   string    // the same for a primary and its standbys; empty where it is not told
+	readOnly bool      // sessions of this role cannot write
+	started  time.Time // to the microsecond, so it differs for each server
+	system   string    // equal on a primary and its standbys; empty when unknown
 }
 
 func (s *Store) server(ctx context.Context) (out server, err error) {
 	err = s.readerDB.QueryRowContext(ctx, "SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only')::boolean, pg_postmaster_start_time()").
 		Scan(&out.standby, &out.readOnly, &out.started)
 	if err != nil {
-		return server{}, fmt.Errorf("ask %s what it is: %w", s.location, err)
+		return server{}, fmt.Errorf("identify the server at %s: %w", s.location, err)
 	}
 	err = s.readerDB.QueryRowContext(ctx, "SELECT CAST(system_identifier AS text) FROM pg_control_system()").Scan(&out.system)
-	if err != nil && apierr.SQLState(err) == "" { // some services do not have or allow this function
-		return server{}, fmt.Errorf("ask %s what it is: %w", s.location, err)
+	if err != nil && apierr.SQLState(err) == "" { // some services lack or forbid this function
+		return server{}, fmt.Errorf("identify the server at %s: %w", s.location, err)
 	}
 	return out, nil
 }
 
-// checkServer asks whether the replica still follows its primary, or is on the same server. One that was promoted takes
-// changes of its own, and what it shows is older every day. A copy that something else keeps (logical replication) is
-// taken when its role cannot change it: that is how an operator says that it is meant.
+// checkServer returns an error unless the replica follows its primary or runs on the same server. A promoted
+// replica accepts its own writes and falls behind. A copy by other means (logical replication) is accepted if
+// its role is read-only: the operator confirms the copy that way.
 func (s *Store) checkServer(ctx context.Context) error {
 	there, err := s.server(ctx)
 	if err != nil {
@@ -70,15 +70,14 @@ func (s *Store) checkServer(ctx context.Context) error {
 	case there.standby, there.readOnly && !same:
 		return nil
 	case same:
-		return fmt.Errorf("%s %w: it was promoted, or never followed %s, and takes changes of its own; name a standby", s.location, ErrNoReplica, s.primary.location)
+		return fmt.Errorf("%s %w: it was promoted, or never followed %s, and accepts writes. Configure a standby", s.location, ErrNoReplica, s.primary.location)
 	}
-	return fmt.Errorf("%s %w: it is a server of its own that takes changes. Name a standby; or, if it is a copy that something else keeps up to date, "+
-		"let its role only read: ALTER ROLE … SET default_transaction_read_only = on", s.location, ErrNoReplica)
+	return fmt.Errorf("%s %w: it is an independent server that accepts writes. Configure a standby. If it is a copy that is kept up to date by other means, "+
+		"make its role read-only: ALTER ROLE … SET default_transaction_read_only = on", s.location, ErrNoReplica)
 }
 
-// CheckReplica asks a replica whether it still is one, and which schema it has. The error wraps ErrNoReplica, or
-// ErrReplicaBehind when migrations that its primary has are missing there: such a replica lacks columns that queries
-// name.
+// CheckReplica validates a replica and its schema. The error wraps ErrNoReplica, or ErrReplicaBehind when the
+// replica lacks migrations of its primary: queries would name missing columns.
 func (s *Store) CheckReplica(ctx context.Context) error {
 	if err := s.checkServer(ctx); err != nil {
 		return err
@@ -97,23 +96,22 @@ func (s *Store) CheckReplica(ctx context.Context) error {
 	return nil
 }
 
-// NewTransaction uses up a number for transactions of PostgreSQL and returns it: every transaction that has changed
-// anything before has a lower one. Nothing that PostgreSQL tells without that says so: pg_snapshot_xmax is behind the
-// highest that has ended, and others may be open with higher ones. On a replica it is a number of the database that it
-// copies.
+// NewTransaction allocates a PostgreSQL transaction id and returns it. Every transaction that has written before
+// has a lower id. No cheaper source guarantees that: pg_snapshot_xmax follows the highest completed id, and open
+// transactions may have higher ones. A replica returns an id of its primary.
 func (s *Store) NewTransaction(ctx context.Context) (number int64, err error) {
 	db := s.readerDB
 	if s.primary != nil {
 		db = s.primary.writerDB
 	}
 	if err := db.QueryRowContext(ctx, "SELECT CAST(CAST(pg_current_xact_id() AS text) AS bigint)").Scan(&number); err != nil {
-		return 0, fmt.Errorf("ask for the number of a transaction: %w", err)
+		return 0, fmt.Errorf("allocate a transaction id: %w", err)
 	}
 	return number, nil
 }
 
-// schemaVersion is the number of the newest migration that was applied; 0 before the first. It may be one that this
-// program does not know.
+// schemaVersion returns the version of the newest applied migration, or 0 before the first. A newer program may
+// have applied one that this program does not know.
 func (s *Store) schemaVersion(ctx context.Context) (version int64, err error) {
 	var exists bool
 	table := "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'goose_db_version')"
@@ -124,7 +122,7 @@ func (s *Store) schemaVersion(ctx context.Context) (version int64, err error) {
 		err = s.readerDB.QueryRowContext(ctx, "SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&version)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read the version of the schema of %s: %w", s.location, err)
+		return 0, fmt.Errorf("read the schema version of %s: %w", s.location, err)
 	}
 	return version, nil
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ReadRow reads one row by a key, for what every call asks; sql.ErrNoRows when there is none. Placeholders are $1, $2,
-// …: one text for both databases. On SQLite only the wait for a connection can be given up: the look-up itself takes
-// some microseconds, less than what database/sql and the driver do to be able to interrupt it.
+// ReadRow reads one row by a key, for queries of every request. It returns sql.ErrNoRows when there is none.
+// Placeholders are $1, $2, … on both databases. On SQLite, ctx only limits the wait for a connection: the query
+// takes microseconds, less than database/sql and the driver need to make it interruptible.
 func (s *Store) ReadRow(ctx context.Context, query string, args []any, into ...any) error {
 	if s.Postgres() {
 		ok, err := onPgx(ctx, s.readerDB, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, query, args...).Scan(into...) })

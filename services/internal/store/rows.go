@@ -11,27 +11,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Query is a query of ent that is ready to be scanned, for example ent.FindingSelect.
+// Query is an ent query with selected columns, such as ent.FindingSelect.
 type Query interface {
 	Scan(ctx context.Context, into any) error
 }
 
-// Row is the current row of a query. What is scanned into a sql.Scanner is valid until Scan returns.
+// Row is the current row of a query. Values that are scanned into a sql.Scanner are valid only until Scan returns.
 type Row interface {
 	Scan(into ...any) error
 }
 
-// rowsKey is the context key of the receiver of rows.
+// rowsKey is the context key of the receiver.
 type rowsKey struct{}
 
-// receiver takes the rows of one query.
+// receiver receives the rows of one query.
 type receiver struct {
 	each func(Row) error
 	used bool
 }
 
-// EachRow runs a query on the Reader and calls each for every row, which scans it: for lists whose rows would cost more
-// in ent's hands than in the database. The query is ent's otherwise, with its predicates and policies.
+// EachRow runs an ent query on the Reader and calls each for every row, which scans the row. It is for lists for
+// which building ent's entities costs more than the query. Predicates and policies apply as usual.
 func EachRow(ctx context.Context, query Query, each func(Row) error) error {
 	r := &receiver{each: each}
 	var none []int64
@@ -39,18 +39,17 @@ func EachRow(ctx context.Context, query Query, each func(Row) error) error {
 		return err
 	}
 	if !r.used {
-		return errors.New("EachRow: the query is not one of the Reader")
+		return errors.New("EachRow: the query is not a query of the Reader")
 	}
 	return nil
 }
 
-// readerDriver hands rows to a receiver in the context.
+// readerDriver passes rows to the receiver in the context.
 type readerDriver struct{ *entsql.Driver }
 
-// ReaderDriver is the driver of Reader over a pool: what EachRow needs.
+// ReaderDriver returns a driver that EachRow can use.
 func ReaderDriver(d *entsql.Driver) dialect.Driver { return readerDriver{d} }
 
-// Query runs a query.
 func (d readerDriver) Query(ctx context.Context, query string, args, into any) error {
 	r, ok := ctx.Value(rowsKey{}).(*receiver)
 	if !ok {
@@ -76,7 +75,7 @@ func (d readerDriver) Query(ctx context.Context, query string, args, into any) e
 	return errors.Join(r.receive(rows), rows.Close())
 }
 
-// receive takes the rows of a driver.
+// receive passes each row to the callback.
 func (r *receiver) receive(rows interface {
 	Row
 	Next() bool
@@ -91,7 +90,7 @@ func (r *receiver) receive(rows interface {
 	return rows.Err()
 }
 
-// noRows is what is left for ent.
+// noRows is the empty result that ent gets.
 type noRows struct{}
 
 func (noRows) Close() error                            { return nil }

@@ -16,7 +16,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// TestMigrationsMatchSchema: the files in ent/migrate lead to exactly what ent/schema declares, on both databases.
+// TestMigrationsMatchSchema: the files in ent/migrate create exactly the schema of ent/schema on both databases.
 func TestMigrationsMatchSchema(t *testing.T) {
 	for name, c := range map[string]struct{ dialect, database string }{
 		"sqlite":   {dialect.SQLite, ""},
@@ -44,7 +44,7 @@ func TestMigrationsMatchSchema(t *testing.T) {
 	}
 }
 
-// missingChanges is the SQL that would bring the database to ent/schema.
+// missingChanges returns the SQL that would change the database to ent/schema.
 func missingChanges(ctx context.Context, t *testing.T, dialectName string, db *sql.DB) string {
 	var plan bytes.Buffer
 	err := migrate.NewSchema(entsql.OpenDB(dialectName, db)).WriteTo(ctx, &plan, migrate.WithDropColumn(true), migrate.WithDropIndex(true))
@@ -68,22 +68,23 @@ func writerOf(st *store.Store) *sql.DB {
 	return pools["main"]
 }
 
-// serverTables are those of the server itself: what they hold is of no deployment, or is the deployments.
+// serverTables belong to the server and not to one deployment, or are the deployments.
 var serverTables = map[string]bool{"deployments": true, "settings": true, "signing_keys": true, "users": true}
 
-// acrossTenants are the only indexes of tenants' tables that do not begin with the deployment. Sharded by tenant, the
-// unique ones become tables of their own that say which shard to ask; the others are scanned on each shard for itself.
+// acrossTenants has the only indexes of tenant tables that do not begin with the deployment. With sharding by
+// tenant, the unique ones would become lookup tables that name the shard, and the others would be scanned on each
+// shard.
 var acrossTenants = map[string]string{
-	// Random values that a request brings before anybody knows of which deployment it is.
+	// Random values in requests, looked up before the deployment is known.
 	"tokens_by_hash":         "the credential names the deployment",
 	"token_requests_by_key":  "the key is all that a program has before it logs in",
 	"scm_apps_by_request":    "a code host answers with the request's id only",
 	"scm_apps_by_webhook":    "the key in the address of a webhook names the deployment",
 	"scm_configs_by_webhook": "the key in the address of a webhook names the deployment",
-	// A user is of several deployments.
+	// A user may belong to several deployments.
 	"memberships_of_user":  "which deployments a user may enter",
 	"invitations_of_email": "which deployments a new user was invited to",
-	// Background work takes what is due, whoever's it is.
+	// Background work reads due rows of all deployments.
 	"deliveries_finished":      "old deliveries to delete",
 	"webhook_events_by_time":   "old events to delete",
 	"webhook_receipts_by_time": "old receipts to delete",
@@ -91,15 +92,16 @@ var acrossTenants = map[string]string{
 	"workflow_runs_finished":   "old runs to delete",
 }
 
-// readByID are tables of which nothing but rows of known ids is ever read.
+// readByID are tables that are read only by primary key.
 var readByID = map[string]bool{"ai_task_groups": true}
 
-// TestKeysBeginWithTheTenant: every index and unique key of a tenant's table begins with the deployment, so that what
-// one tenant reads lies together and the tables can be sharded by tenant. Primary keys are the exception: ids are
-// unique in the whole database, because cursors, events and the queue name rows by their id alone. Of a request only
-// reports read a table by their order: a report looks for the new events of its tenant among those of all (see
-// loader.since of package reporting). They are few, and an index by tenant and id would be one more to write with each
-// event.
+// TestKeysBeginWithTheTenant: every index and unique key of a tenant table begins with the deployment. One tenant's
+// rows are then adjacent, and the tables can be sharded by tenant.
+//
+// Primary keys are the exception: ids are unique in the whole database, because cursors, events and the queue
+// identify rows by id alone. The only request that reads a table in id order is a report, which looks for new
+// events of its tenant among all events (see loader.since of package reporting). Such events are few, and an index
+// by tenant and id would cost a write for each event.
 func TestKeysBeginWithTheTenant(t *testing.T) {
 	exceptions := map[string]bool{}
 	for _, table := range migrate.Tables {
@@ -109,12 +111,12 @@ func TestKeysBeginWithTheTenant(t *testing.T) {
 		}
 		if serverTables[table.Name] {
 			if first == "deployment_id" {
-				t.Errorf("%s has a deployment: it is no table of the server", table.Name)
+				t.Errorf("%s has a deployment: it is not a table of the server", table.Name)
 			}
 			continue
 		}
 		if first != "deployment_id" {
-			t.Errorf("%s has no deployment_id behind its id: give it the TenantMixin, or name it in serverTables and say why", table.Name)
+			t.Errorf("%s has no deployment_id after its id: give it the TenantMixin, or name it in serverTables and say why", table.Name)
 			continue
 		}
 		if len(table.PrimaryKey) != 1 || table.PrimaryKey[0].Name != "id" {
@@ -124,7 +126,7 @@ func TestKeysBeginWithTheTenant(t *testing.T) {
 	}
 	for name := range acrossTenants {
 		if !exceptions[name] {
-			t.Errorf("acrossTenants names %s, which is no index any more or begins with the deployment", name)
+			t.Errorf("acrossTenants names %s, which is no longer an index, or begins with the deployment", name)
 		}
 	}
 }
@@ -148,6 +150,6 @@ func requireTenantFirst(t *testing.T, table *schema.Table, exceptions map[string
 		}
 	}
 	if first == readByID[table.Name] {
-		t.Errorf("%s: an index that begins with deployment_id: %t; else what a tenant reads of it would scan the rows of all", table.Name, first)
+		t.Errorf("%s: has an index that begins with deployment_id: %t; without one a tenant's query scans the rows of all tenants", table.Name, first)
 	}
 }

@@ -17,22 +17,22 @@ import (
 	"github.com/palisade/palisade/services/internal/cmalloc"
 )
 
-// SQLiteFile is the name of the database in the data directory.
+// SQLiteFile is the name of the database file in the data directory.
 const SQLiteFile = "palisade.db"
 
-// synchronous says what a commit waits for.
+// synchronous is the PRAGMA that decides whether a commit waits for the disk.
 var synchronous = "FULL"
 
-// WithoutSync lets commits of this process not wait for the disk. It is for tests: a power cut would damage the
-// database.
+// WithoutSync makes commits of this process not wait for the disk. Use it in tests only: a power cut can corrupt
+// the database.
 func WithoutSync() { synchronous = "OFF" }
 
-// openSQLite opens one file with a pool of one writer and a pool of readers: a transaction takes the write lock when it
-// begins (_txlock=immediate), so that none fails half-way, and readers never wait for it (WAL). A commit is on the disk
-// when it returns (synchronous FULL): no power cut takes back what a caller was told.
+// openSQLite opens a file with one writer connection and a pool of readers. A transaction takes the write lock when
+// it begins (_txlock=immediate), so that it cannot fail later for lack of it. Readers never wait for the writer
+// (WAL). A commit is durable when it returns (synchronous FULL).
 func openSQLite(ctx context.Context, o Options) (*Store, error) {
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the data directory: %w", err)
+		return nil, fmt.Errorf("create the data directory: %w", err)
 	}
 	path := filepath.Join(o.DataDir, SQLiteFile)
 	if err := createSQLite(ctx, path); err != nil {
@@ -55,28 +55,28 @@ func openSQLite(ctx context.Context, o Options) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), writer.Close(), reader.Close())
 	}
 	return &Store{
-		dialect: dialect.SQLite, readerDB: reader, writerDB: writer, patientDB: writer, group: newGroup(writer),
+		dialect: dialect.SQLite, readerDB: reader, writerDB: writer, longQueryDB: writer, group: newGroup(writer),
 		checkpoints: checkpoints, location: path,
 	}, nil
 }
 
-// Page caches in KiB, as SQLite wants them. A reader gets what it lacks from the operating system at little cost, and
-// there are two for each processor.
+// Page cache sizes, in KiB (SQLite writes them as negative numbers). Readers get missing pages from the operating
+// system's cache at little cost, and there are two readers for each CPU.
 const (
 	writerCache = "_cache_size=-65536"
 	readerCache = "_cache_size=-24576"
 )
 
-// sqliteDSN gives every connection the same settings: a minute of patience with other processes (a
-// command beside a server that imports, on a slow disk, waits longer than one thinks), and its latest statements kept
-// prepared, which otherwise costs a short query more than its execution.
+// sqliteDSN gives every connection the same settings. The busy timeout is one minute, because a command beside a
+// server that imports on a slow disk waits long. The statement cache avoids preparing short queries, which costs
+// more than running them.
 func sqliteDSN(path, more string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() +
 		"?_journal_mode=WAL&_busy_timeout=60000&_foreign_keys=1&_stmt_cache_size=64&" + more
 }
 
-// createSQLite makes an empty database with pages of 16 KiB: bulk inserts are faster and the file smaller than with the
-// default, and the size can be chosen only before the first write.
+// createSQLite creates an empty database with pages of 16 KiB. Bulk inserts are faster and the file is smaller than
+// with the default. The page size must be set before the first write.
 func createSQLite(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -90,15 +90,15 @@ func createSQLite(ctx context.Context, path string) error {
 	return errors.Join(err, db.Close(), os.Chmod(path, 0o600))
 }
 
-// ReleaseMemory frees the page caches of the connections that nobody uses now; they fill again from the operating
-// system's as pages are needed. It does nothing on PostgreSQL.
+// ReleaseMemory frees the page caches of idle connections. They fill again from the operating system's cache. It
+// does nothing on PostgreSQL.
 func (s *Store) ReleaseMemory(ctx context.Context) error {
 	if s.Postgres() {
 		return nil
 	}
 	var errs []error
 	for _, pool := range []*sql.DB{s.readerDB, s.writerDB} {
-		// All at once: a pool hands out the same connection again and again.
+		// Hold all idle connections at once, because a pool would hand out the same one each time.
 		var idle []*sql.Conn
 		for range pool.Stats().Idle {
 			conn, err := pool.Conn(ctx)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What make builds and tests has a SQLite whose planner knows frequent values, and statistics that tell them.
+// TestPlannerKnowsFrequentValues: the SQLite of make build and make test has STAT4, and its statistics have
+// samples.
 func TestPlannerKnowsFrequentValues(t *testing.T) {
 	t.Parallel()
 	st := openMigrated(t, Options{DataDir: t.TempDir()})
@@ -42,7 +43,7 @@ func TestPlannerKnowsFrequentValues(t *testing.T) {
 		return names
 	}
 	if got := tables(); got != "findings" {
-		t.Errorf("samples of %q, want those of findings alone", got)
+		t.Errorf("samples of %q, want only samples of findings", got)
 	}
 	write("DELETE FROM sqlite_stat4") // statistics of a build without samples
 	grown, err := st.RefreshGrown(t.Context())

@@ -17,7 +17,7 @@ func TestReleaseMemory(t *testing.T) {
 		ctx := tenant.System(t.Context())
 		write := func(name string) {
 			err := st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-				// Beside a transaction it does not wait for the end of it.
+				// It does not wait for an open transaction.
 				if err := st.ReleaseMemory(ctx); err != nil {
 					return err
 				}
@@ -56,7 +56,7 @@ func TestWaitsForOtherProcesses(t *testing.T) {
 	waited := make(chan error, 1)
 	err := create(server, "long", func() {
 		go func() { waited <- create(command, "short", func() {}) }()
-		time.Sleep(6 * time.Second) // a slow disk: the usual patience of 5 s is over
+		time.Sleep(6 * time.Second) // a slow disk: longer than the default timeout of 5 s
 	})
 	if err := errors.Join(err, <-waited); err != nil {
 		t.Error(err)

@@ -11,30 +11,30 @@ import (
 	"github.com/palisade/palisade/ent/migrate"
 )
 
-// RefreshStatistics gives the planner fresh statistics: without them both databases choose the wrong index right after
-// a first large import. SQLite reads every index of the tables whose size has changed much, a few seconds for a million
-// findings, but one at a time, so that other writers get their turns in between. With a limit on the rows that it reads
-// (analysis_limit) it would keep no samples, and could not tell a rare word from a frequent one.
+// RefreshStatistics refreshes the planner statistics. Without them both databases choose wrong indexes after a
+// first large import. On SQLite it reads every index of tables that have changed much in size: a few seconds for a
+// million findings. It reads one index at a time, so that other writers run in between. It sets no analysis_limit,
+// because SQLite would then keep no samples and could not tell a rare value from a frequent one.
 //
-// On PostgreSQL it is ErrBusy while others refresh them.
+// On PostgreSQL it returns ErrBusy while another node refreshes them.
 func (s *Store) RefreshStatistics(ctx context.Context) error {
 	if !s.Postgres() {
 		return s.refreshStatistics(ctx)
 	}
-	ours, err := s.aloneNow(ctx, upkeepLock, func() error { return s.refreshStatistics(ctx) })
-	if err == nil && !ours {
+	acquired, err := s.tryWithLock(ctx, statisticsLock, func() error { return s.refreshStatistics(ctx) })
+	if err == nil && !acquired {
 		return ErrBusy
 	}
 	return err
 }
 
-// ErrBusy says that others look after the tables now: try again in a while.
+// ErrBusy means that another node or writer is busy with the tables: retry later.
 var ErrBusy = errors.New("planner statistics are being refreshed")
 
-func (s *Store) refreshStatistics(ctx context.Context) error { return s.refreshThose(ctx, nil) }
+func (s *Store) refreshStatistics(ctx context.Context) error { return s.refreshTables(ctx, nil) }
 
-// refreshThose refreshes the statistics of some tables; nil are all.
-func (s *Store) refreshThose(ctx context.Context, tables []string) error {
+// refreshTables refreshes the statistics of some tables, or of all when tables is nil.
+func (s *Store) refreshTables(ctx context.Context, tables []string) error {
 	statements, err := s.analyses(ctx, tables)
 	if err != nil {
 		return fmt.Errorf("look for outdated planner statistics: %w", err)
@@ -48,24 +48,23 @@ func (s *Store) refreshThose(ctx context.Context, tables []string) error {
 		return nil
 	}
 	if err := s.reloadStatistics(ctx); err != nil {
-		return fmt.Errorf("let connections read the planner statistics: %w", err)
+		return fmt.Errorf("reload the planner statistics: %w", err)
 	}
 	return nil
 }
 
-// reloadStatistics makes the connections that are open read the statistics again: SQLite does so when the schema has
-// changed.
+// reloadStatistics makes open connections read the new statistics. SQLite reads them again after a schema change.
 func (s *Store) reloadStatistics(ctx context.Context) error {
 	tx, err := s.writerDB.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	defer func() { _ = tx.Rollback() }() // no effect after Commit
 	statements := []string{"CREATE TABLE statistics_are_new (id INTEGER)", "DROP TABLE statistics_are_new"}
 	if knows, err := s.KnowsFrequentValues(ctx); err != nil {
 		return err
 	} else if knows {
-		statements = append(statements, "DELETE FROM sqlite_stat4 WHERE tbl <> '"+sampled+"'")
+		statements = append(statements, "DELETE FROM sqlite_stat4 WHERE tbl <> '"+sampledTable+"'")
 	}
 	for _, statement := range statements {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
@@ -82,8 +81,8 @@ func (s *Store) analyses(ctx context.Context, tables []string) (statements []str
 				tables = append(tables, table.Name)
 			}
 		}
-		// A table whose index somebody rebuilds CONCURRENTLY is left to the next run: the rebuild waits for statements that
-		// are older, and PostgreSQL would end it as a deadlock with an ANALYZE that waits for the table.
+		// SKIP_LOCKED leaves out a table with a running REINDEX CONCURRENTLY until the next refresh. The rebuild
+		// waits for older statements, and an ANALYZE that waited for the table would be a deadlock.
 		return []string{"ANALYZE (SKIP_LOCKED) " + strings.Join(tables, ", ")}, nil
 	}
 	known, err := s.knownEntries(ctx)
@@ -105,10 +104,11 @@ func (s *Store) analyses(ctx context.Context, tables []string) (statements []str
 		if size == 0 && len(known[table.Name]) == 0 {
 			continue
 		}
-		before := slices.Max(append(slices.Collect(maps.Values(known[table.Name])), 0)) // full indexes have all rows
-		outdated := size > before+before/4 || size < before-before/4 || table.Name == sampled && unsampled
+		// an index without a WHERE clause has an entry for each row
+		before := slices.Max(append(slices.Collect(maps.Values(known[table.Name])), 0))
+		outdated := size > before+before/4 || size < before-before/4 || table.Name == sampledTable && unsampled
 		for _, index := range table.Indexes {
-			// One that came with a migration would be taken for one that finds a few rows.
+			// Without statistics, SQLite assumes that a new index finds only a few rows.
 			_, there := known[table.Name][index.Name]
 			if partial := index.Annotation != nil && index.Annotation.Where != ""; outdated || !there && !partial {
 				statements = append(statements, `ANALYZE "`+index.Name+`"`)
@@ -118,8 +118,8 @@ func (s *Store) analyses(ctx context.Context, tables []string) (statements []str
 	return statements, nil
 }
 
-// knownEntries are how many entries indexes had at the latest statistics, by table and index. Indexes without entries
-// have none.
+// knownEntries returns the number of entries of each index at the last refresh, by table and index. Empty indexes
+// are missing.
 func (s *Store) knownEntries(ctx context.Context) (map[string]map[string]int64, error) {
 	known := map[string]map[string]int64{}
 	var there bool

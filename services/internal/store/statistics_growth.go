@@ -15,16 +15,15 @@ import (
 )
 
 const (
-	// growthAnyway is how many rows a table must have got since its latest statistics to get new ones, beside a quarter of
-	// what it had.
-	growthAnyway = 500
-	// writerPatience is how long statistics that nobody waits for ask for the writer of SQLite, which an import may hold.
-	writerPatience = 5 * time.Second
+	// minGrowth is the number of new rows, in addition to a quarter of the table, that makes its statistics outdated.
+	minGrowth = 500
+	// writerTimeout limits how long a background refresh waits for the SQLite writer, which an import may hold.
+	writerTimeout = 5 * time.Second
 )
 
-// RefreshGrown refreshes the statistics of those tables that have grown much since they were made, by however small
-// writes, and tells which these are. It looks at counters only, so that it can be called every few seconds. ErrBusy:
-// others look after the tables, or hold the writer of SQLite; try again later.
+// RefreshGrown refreshes the statistics of tables that have grown much since the last refresh, and returns their
+// names. It only reads counters, so it is cheap enough to run every few seconds. It returns ErrBusy when another
+// node refreshes the tables or the SQLite writer is busy: retry later.
 func (s *Store) RefreshGrown(ctx context.Context) (grown []string, err error) {
 	if !s.Postgres() {
 		return s.refreshGrownSQLite(ctx)
@@ -32,21 +31,21 @@ func (s *Store) RefreshGrown(ctx context.Context) (grown []string, err error) {
 	if grown, err = s.grownPostgres(ctx); err != nil || len(grown) == 0 {
 		return nil, err
 	}
-	ours, err := s.aloneNow(ctx, upkeepLock, func() error { return s.refreshThose(ctx, grown) })
-	if err == nil && !ours {
+	acquired, err := s.tryWithLock(ctx, statisticsLock, func() error { return s.refreshTables(ctx, grown) })
+	if err == nil && !acquired {
 		err = ErrBusy
 	}
 	return grown, err
 }
 
-// grownPostgres asks for what PostgreSQL has counted. It forgets that when it was killed, and knows nothing of a table
-// that was restored: the size of the file tells then.
+// grownPostgres reads PostgreSQL's counters of changed rows. They are lost in a crash and missing after a restore,
+// so it also compares the file's size.
 func (s *Store) grownPostgres(ctx context.Context) (grown []string, err error) {
 	rows, err := s.readerDB.QueryContext(ctx, `SELECT c.relname FROM pg_class c LEFT JOIN pg_stat_user_tables u ON u.relid = c.oid
-		WHERE c.oid IN `+ourTables()+` AND (COALESCE(u.n_mod_since_analyze, 0) >= $1 + GREATEST(c.reltuples, 0) / 4
-			OR pg_relation_size(c.oid) / current_setting('block_size')::bigint >= 16 + 2 * c.relpages)`, growthAnyway)
+		WHERE c.oid IN `+schemaTables()+` AND (COALESCE(u.n_mod_since_analyze, 0) >= $1 + GREATEST(c.reltuples, 0) / 4
+			OR pg_relation_size(c.oid) / current_setting('block_size')::bigint >= 16 + 2 * c.relpages)`, minGrowth)
 	if err != nil {
-		return nil, fmt.Errorf("look for tables that have grown: %w", err)
+		return nil, fmt.Errorf("find tables that have grown: %w", err)
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
@@ -59,8 +58,8 @@ func (s *Store) grownPostgres(ctx context.Context) (grown []string, err error) {
 	return grown, rows.Err()
 }
 
-// ourTables are those of this schema, for a query. River looks after its own.
-func ourTables() string {
+// schemaTables lists Palisade's tables for a query. River analyses its own.
+func schemaTables() string {
 	names := make([]string, len(migrate.Tables))
 	for i, table := range migrate.Tables {
 		names[i] = "to_regclass('" + pgx.Identifier{table.Name}.Sanitize() + "')"
@@ -68,7 +67,7 @@ func ourTables() string {
 	return "(" + strings.Join(names, ", ") + ")"
 }
 
-// refreshGrownSQLite compares the highest ids with those at the time of the statistics: to count rows would read all of
+// refreshGrownSQLite compares the highest ids with the ids at the last refresh. Counting the rows would read all of
 // them.
 func (s *Store) refreshGrownSQLite(ctx context.Context) (grown []string, err error) {
 	s.growth.Lock()
@@ -88,21 +87,22 @@ func (s *Store) refreshGrownSQLite(ctx context.Context) (grown []string, err err
 		}
 		var id int64
 		if err := s.readerDB.QueryRowContext(ctx, `SELECT COALESCE(MAX(id), 0) FROM "`+table.Name+`"`).Scan(&id); err != nil {
-			return nil, fmt.Errorf("look for tables that have grown: %w", err)
+			return nil, fmt.Errorf("find tables that have grown: %w", err)
 		}
-		had := slices.Max(append(slices.Collect(maps.Values(known[table.Name])), 0)) // full indexes have all rows
+		// an index without a WHERE clause has an entry for each row
+		had := slices.Max(append(slices.Collect(maps.Values(known[table.Name])), 0))
 		then, seen := s.highest[table.Name]
 		if !seen {
 			then = had
 		}
-		if highest[table.Name] = id; id-then >= growthAnyway+had/4 || table.Name == sampled && unsampled && had > 0 {
+		if highest[table.Name] = id; id-then >= minGrowth+had/4 || table.Name == sampledTable && unsampled && had > 0 {
 			grown = append(grown, table.Name)
 		}
 	}
 	if len(grown) == 0 {
 		return nil, nil
 	}
-	if err := s.refreshThose(ctx, grown); err != nil {
+	if err := s.refreshTables(ctx, grown); err != nil {
 		return grown, err
 	}
 	for _, name := range grown {
@@ -111,13 +111,13 @@ func (s *Store) refreshGrownSQLite(ctx context.Context) (grown []string, err err
 	return grown, nil
 }
 
-// analyse runs one ANALYZE. One that nobody waits for gives up when it does not get the writer of SQLite soon.
-func (s *Store) analyse(ctx context.Context, statement string, impatient bool) error {
+// analyse runs one ANALYZE. A background run returns ErrBusy when the SQLite writer stays busy for writerTimeout.
+func (s *Store) analyse(ctx context.Context, statement string, background bool) error {
 	waiting, cancel := ctx, func() {}
-	if impatient && !s.Postgres() {
-		waiting, cancel = context.WithTimeout(ctx, writerPatience)
+	if background && !s.Postgres() {
+		waiting, cancel = context.WithTimeout(ctx, writerTimeout)
 	}
-	conn, err := s.patientDB.Conn(waiting)
+	conn, err := s.longQueryDB.Conn(waiting)
 	cancel()
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return ErrBusy

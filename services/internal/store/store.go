@@ -20,48 +20,48 @@ import (
 	"github.com/palisade/palisade/services/internal/gate"
 )
 
-// Options say which database to open.
+// Options selects the database to open.
 type Options struct {
-	// Database is a postgres:// URL; empty means the SQLite file palisade.db in DataDir.
+	// Database is a postgres:// URL. If empty, the SQLite file palisade.db in DataDir is used.
 	Database string
-	// DataDir is made when it does not exist.
+	// DataDir is created if it does not exist.
 	DataDir string
-	// MaxOpen caps the connections of the pool that serves reads; 0 chooses by the number of processors.
+	// MaxOpen limits the connections of the pool that serves reads. 0 derives it from the number of CPUs.
 	MaxOpen int
 }
 
 // Store is an open database.
 type Store struct {
-	// Reader serves queries outside a transaction. On SQLite its connections refuse to write.
+	// Reader runs queries outside a transaction. On SQLite its connections cannot write.
 	Reader *ent.Client
 
 	writer   *ent.Client
 	dialect  string
 	readerDB *sql.DB
 	writerDB *sql.DB
-	// primary is what a replica copies; nil for others.
+	// primary is the database that a replica copies; otherwise nil.
 	primary *Store
-	// patientDB is for statements that may take long: no timeout ends them. On SQLite it is writerDB.
-	patientDB *sql.DB
-	// gate lets the transactions of Write in on PostgreSQL: database/sql gives a connection to any of those that wait for
-	// one, and lets some wait long. There are fewer places than connections (see forReads).
+	// longQueryDB has no statement timeout. On SQLite it is writerDB.
+	longQueryDB *sql.DB
+	// gate limits the concurrent transactions of Write on PostgreSQL and serves deployments fairly. database/sql does
+	// not serve waiting callers in order. The gate admits fewer transactions than there are connections (see
+	// readReserve).
 	gate *gate.Gate
-	// waiting are the transactions that wait for their turn.
+	// waiting is the number of transactions that wait for the gate.
 	waiting atomic.Int64
-	// group and checkpoints are nil on PostgreSQL, which syncs the commits of many connections together by itself, and
-	// moves what it has logged beside them.
+	// group and checkpoints are nil on PostgreSQL, which does both itself.
 	group       *group
 	checkpoints *checkpoints
 	// generation is nil on SQLite.
 	generation *generation
 	location   string
 	guard      func(ctx context.Context) error
-	// highest are the ids that tables of SQLite ended with when their statistics were refreshed because they had grown.
+	// highest has the highest id of each SQLite table when RefreshGrown last refreshed its statistics.
 	growth  sync.Mutex
 	highest map[string]int64
 }
 
-// Open opens the database without touching its schema; see MigrateOnStart.
+// Open opens the database. It does not change the schema; see MigrateOnStart.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Database == "" {
 		s, err := openSQLite(ctx, o)
@@ -80,7 +80,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s.withClients(), nil
 }
 
-// withClients gives a store ent's clients of its pools.
+// withClients creates the ent clients.
 func (s *Store) withClients() *Store {
 	s.highest = map[string]int64{}
 	s.Reader = ent.NewClient(ent.Driver(ReaderDriver(entsql.OpenDB(s.dialect, s.readerDB))))
@@ -91,10 +91,10 @@ func (s *Store) withClients() *Store {
 // Postgres reports whether the database is PostgreSQL.
 func (s *Store) Postgres() bool { return s.dialect == dialect.Postgres }
 
-// Dialect returns ent's name of the kind of database.
+// Dialect returns ent's name of the database.
 func (s *Store) Dialect() string { return s.dialect }
 
-// Location says where the database is, without credentials.
+// Location returns where the database is, without credentials.
 func (s *Store) Location() string { return s.location }
 
 // Pools returns the connection pools by name, for metrics.
@@ -105,22 +105,22 @@ func (s *Store) Pools() map[string]*sql.DB {
 	return map[string]*sql.DB{"reader": s.readerDB, "writer": s.writerDB}
 }
 
-// Waiting is how many transactions of Write wait for a connection to PostgreSQL, for metrics: they do so before they
-// ask the pool.
+// Waiting returns the number of Write transactions that wait for a connection, for metrics. They wait before they
+// reach the pool, so the pool's own metrics do not count them.
 func (s *Store) Waiting() int64 { return s.waiting.Load() }
 
-// DB returns the pools for a library that brings its own SQL: one whose connections only read, and one that writes. On
-// PostgreSQL they are the same; on SQLite the writer has one connection, and whoever holds it makes all others wait.
+// DB returns the pools for a library with its own SQL: a read-only pool and one that writes. On PostgreSQL they are
+// the same. On SQLite the writer has one connection, which blocks all other writers while it is held.
 func (s *Store) DB() (reader, writer *sql.DB) { return s.readerDB, s.writerDB }
 
-// OnDeployment adds a hook to what makes and changes deployments. It is called before anybody writes.
+// OnDeployment adds a hook to mutations of deployments. Call it before the first Write.
 func (s *Store) OnDeployment(hook ent.Hook) { s.writer.Deployment.Use(hook) }
 
-// Guard is asked before each commit of Write, in its transaction: an error rolls that back. It is set before anybody
-// writes.
+// Guard sets a check that runs in the transaction of each Write, before the commit. Its error rolls the transaction
+// back. Call it before the first Write.
 func (s *Store) Guard(guard func(ctx context.Context) error) { s.guard = guard }
 
-// Ping asks the database for an answer.
+// Ping checks that the database answers.
 func (s *Store) Ping(ctx context.Context) error {
 	var one int
 	return s.readerDB.QueryRowContext(ctx, "SELECT 1").Scan(&one)
@@ -137,7 +137,7 @@ func (s *Store) Clock(ctx context.Context) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), err
 }
 
-// Close closes all connections. Background jobs that use them are stopped before.
+// Close closes all connections. Stop background jobs before.
 func (s *Store) Close() error {
 	if s.checkpoints != nil {
 		s.checkpoints.close()
@@ -146,16 +146,15 @@ func (s *Store) Close() error {
 	if s.writerDB != s.readerDB {
 		err = errors.Join(err, s.writerDB.Close())
 	}
-	if s.patientDB != s.writerDB {
-		err = errors.Join(err, s.patientDB.Close())
+	if s.longQueryDB != s.writerDB {
+		err = errors.Join(err, s.longQueryDB.Close())
 	}
 	return err
 }
 
-// Write runs fn in one transaction: committed when fn returns nil, else rolled back, also on panic. On SQLite there is
-// one writer at a time, and others wait for their turn as long as ctx allows; what they write meanwhile is synced to
-// the disk together (see group). The context that fn gets carries the transaction (see Tx, CurrentTransaction and
-// ent.TxFromContext).
+// Write runs fn in one transaction. It commits when fn returns nil and rolls back otherwise, also on panic. On
+// SQLite writers run one at a time, and a Write waits as long as ctx allows; waiting Writes share a commit (see
+// group). The context passed to fn has the transaction (see Tx, CurrentTransaction and ent.TxFromContext).
 func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.Tx) error) error {
 	current := &Transaction{store: s}
 	ctx, current.catalog = catalog.NewContext(context.WithValue(ctx, txKey{}, current))
@@ -163,10 +162,10 @@ func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.
 	defer func() { current.end(committed) }()
 	var err error
 	if s.group == nil {
-		err = s.inTurn(ctx, func() error { return s.transact(ctx, current, fn) })
+		err = s.withGate(ctx, func() error { return s.transact(ctx, current, fn) })
 	} else {
-		err = s.group.write(ctx, kindOf(fn), func(p *part) error {
-			current.part = p
+		err = s.group.write(ctx, kindOf(fn), func(p *savepoint) error {
+			current.savepoint = p
 			return s.transact(ctx, current, fn)
 		})
 	}
@@ -174,8 +173,8 @@ func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.
 	return err
 }
 
-// inTurn runs fn when it has its turn.
-func (s *Store) inTurn(ctx context.Context, fn func() error) error {
+// withGate runs fn after the gate has admitted it.
+func (s *Store) withGate(ctx context.Context, fn func() error) error {
 	deployment, _ := tenant.FromContext(ctx)
 	s.waiting.Add(1)
 	err := s.gate.Enter(ctx, deployment)
@@ -196,7 +195,7 @@ func (s *Store) transact(ctx context.Context, current *Transaction, fn func(ctx 
 	done := false
 	defer func() {
 		if !done {
-			_ = tx.Rollback() // a panic is on its way; it is the error that counts
+			_ = tx.Rollback() // fn is panicking; the panic is the error to report
 		}
 	}()
 	if err = fn(ctx, tx); err == nil && s.guard != nil {
@@ -218,28 +217,28 @@ func (s *Store) transact(ctx context.Context, current *Transaction, fn func(ctx 
 	return nil
 }
 
-// Now is the present in microseconds since 1970.
+// Now returns the current time in microseconds since 1970.
 func Now() int64 { return time.Now().UnixMicro() }
 
-// Micros converts a time to the form in which tables hold it.
+// Micros converts a time to the format of the tables.
 func Micros(t time.Time) int64 { return t.UnixMicro() }
 
-// Time converts the form in which tables hold times back.
+// Time converts the tables' format to a time.
 func Time(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 
-// Exec runs a statement that ent cannot build (INSERT … SELECT) inside a transaction. Placeholders are written as ?.
-// It passes the policies of the schema by: the statement itself names the deployment.
+// Exec runs a statement that ent cannot build (INSERT … SELECT) inside a transaction. Placeholders are question
+// marks. It bypasses the policies of the schema, so the statement must name the deployment.
 func (s *Store) Exec(ctx context.Context, tx *ent.Tx, query string, args ...any) error {
 	_, err := tx.ExecContext(ctx, s.Placeholders(query), args...)
 	return err
 }
 
-// ReadAnew reads what was committed before it began, with statements that PostgreSQL plans for the values that they are
-// given, and by indexes: a plan for any value takes a rare word for a frequent one, and then a walk through the table
-// for short. It is for lists with many filters, which cost more than their plan, and for which one statement looks up
-// what the next one looks for. fn must not keep db.
-func (s *Store) ReadAnew(ctx context.Context, fn func(db *ent.Client) error) error {
-	level := sql.LevelDefault // on SQLite a transaction sees one state anyway
+// ReadWithFreshPlans runs fn in a read-only snapshot, in which PostgreSQL plans each statement for its parameters
+// and prefers indexes. A generic plan takes a rare word for a frequent one and chooses a sequential scan. It is for
+// lists with many filters, which cost more than planning, and whose statements depend on each other's results. fn
+// must not keep db.
+func (s *Store) ReadWithFreshPlans(ctx context.Context, fn func(db *ent.Client) error) error {
+	level := sql.LevelDefault // a SQLite transaction always reads one snapshot
 	if s.Postgres() {
 		level = sql.LevelRepeatableRead
 	}
@@ -257,15 +256,15 @@ func (s *Store) ReadAnew(ctx context.Context, fn func(db *ent.Client) error) err
 	return fn(tx.Client())
 }
 
-// ExecAside runs a statement on PostgreSQL in a transaction of its own, also from inside of another one: it takes a
-// connection of the pool that has no limit, so that transactions that hold all others cannot wait for each other. Like
-// Exec it passes the policies by.
-func (s *Store) ExecAside(ctx context.Context, query string, args ...any) error {
-	_, err := s.patientDB.ExecContext(ctx, s.Placeholders(query), args...)
+// ExecOutside runs a statement on PostgreSQL in its own transaction, also from inside another one. It uses the
+// long-query pool, which has no limit, so that transactions that hold all other connections cannot deadlock. Like
+// Exec it bypasses the policies.
+func (s *Store) ExecOutside(ctx context.Context, query string, args ...any) error {
+	_, err := s.longQueryDB.ExecContext(ctx, s.Placeholders(query), args...)
 	return err
 }
 
-// Placeholders turns those of SQLite, ?, into those of the database.
+// Placeholders converts question marks to the placeholders of the database.
 func (s *Store) Placeholders(query string) string {
 	if !s.Postgres() {
 		return query

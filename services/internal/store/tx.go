@@ -14,35 +14,36 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 )
 
-// txKey is the context key of the transaction of Write.
+// txKey is the context key of the current Transaction.
 type txKey struct{}
 
-// Transaction is that of one Write. Its methods are for the goroutine that runs the function of that Write.
+// Transaction is the transaction of one Write. Only the goroutine that runs the function of the Write may call its
+// methods.
 type Transaction struct {
 	store *Store
-	// tx is filled when the transaction begins: ent hides the *sql.Tx that it works on, and a library that writes with SQL
-	// of its own (the job queue) needs it to take part in the transaction.
-	tx     *sql.Tx
-	part   *part // on SQLite
-	before []func(ctx context.Context, tx *ent.Tx) error
-	ended  []func(committed bool)
-	// catalog collects what the transaction changes of what lists of findings show of other tables.
+	// tx is set when the transaction begins. ent hides its *sql.Tx, and the job queue needs it to write in the same
+	// transaction.
+	tx        *sql.Tx
+	savepoint *savepoint // SQLite only
+	before    []func(ctx context.Context, tx *ent.Tx) error
+	ended     []func(committed bool)
+	// catalog collects changes to other tables that lists of findings show.
 	catalog *catalog.Changes
 }
 
-// CurrentTransaction returns the transaction of the Write that ctx comes from; ok is false outside of one.
+// CurrentTransaction returns the transaction of the Write that ctx comes from. ok is false outside a Write.
 func CurrentTransaction(ctx context.Context) (t *Transaction, ok bool) {
 	t, _ = ctx.Value(txKey{}).(*Transaction)
 	return t, t != nil && t.tx != nil
 }
 
-// BeforeCommit lets fn write what belongs to everything that the transaction has changed, as its last statements: when
-// the function of the Write has returned nil. An error of fn rolls the transaction back.
+// BeforeCommit runs fn after the function of the Write has returned nil, as the last statements of the transaction.
+// An error of fn rolls the transaction back.
 func (t *Transaction) BeforeCommit(fn func(ctx context.Context, tx *ent.Tx) error) {
 	t.before = append(t.before, fn)
 }
 
-// OnEnd tells fn whether the transaction was committed, when it has ended.
+// OnEnd calls fn after the transaction has ended.
 func (t *Transaction) OnEnd(fn func(committed bool)) { t.ended = append(t.ended, fn) }
 
 func (t *Transaction) beforeCommit(ctx context.Context, tx *ent.Tx) error {
@@ -54,8 +55,8 @@ func (t *Transaction) beforeCommit(ctx context.Context, tx *ent.Tx) error {
 	return t.reviseCatalog(ctx, tx)
 }
 
-// reviseCatalog is the very last statement: the rows of deployments that it locks are waited for by nobody who holds
-// something that this transaction still wants.
+// reviseCatalog must be the last statement. It locks rows of deployments, and a transaction that took another lock
+// afterwards could deadlock with one that waits for these rows.
 func (t *Transaction) reviseCatalog(ctx context.Context, tx *ent.Tx) error {
 	ids, all := t.catalog.Deployments()
 	if len(ids) == 0 && !all {
@@ -76,8 +77,8 @@ func (t *Transaction) end(committed bool) {
 	}
 }
 
-// Tx returns the transaction of the Write that ctx comes from; ok is false outside of one, and in that of another
-// store. It ends with that Write: never commit it, roll it back or keep it.
+// Tx returns the *sql.Tx of the Write that ctx comes from. ok is false outside a Write, and in a Write of another
+// store. The transaction ends with the Write: never commit it, roll it back or keep it.
 func (s *Store) Tx(ctx context.Context) (_ *sql.Tx, ok bool) {
 	current, ok := CurrentTransaction(ctx)
 	if !ok || current.store != s {
@@ -86,18 +87,18 @@ func (s *Store) Tx(ctx context.Context) (_ *sql.Tx, ok bool) {
 	return current.tx, true
 }
 
-// writerDriver tells the Transaction in the context which transaction was begun.
+// writerDriver records the transaction that it begins in the Transaction of the context.
 type writerDriver struct{ *entsql.Driver }
 
-// Tx begins a transaction; on SQLite a part of one that several share.
+// Tx begins a transaction. On SQLite it begins a savepoint of the group's transaction.
 func (d writerDriver) Tx(ctx context.Context) (dialect.Tx, error) {
 	current, ok := ctx.Value(txKey{}).(*Transaction)
-	if ok && current.part != nil {
-		begun, err := current.part.begin(ctx)
+	if ok && current.savepoint != nil {
+		begun, err := current.savepoint.begin(ctx)
 		if err != nil {
 			return nil, err
 		}
-		current.tx = current.part.tx
+		current.tx = current.savepoint.tx
 		return begun, nil
 	}
 	begun, err := d.Driver.Tx(ctx)

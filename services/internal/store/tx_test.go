@@ -69,7 +69,7 @@ func TestRefreshStatistics(t *testing.T) {
 			t.Fatal(err)
 		}
 		schemas := [3]int{}
-		for i := range schemas { // the first refresh changes it, the second finds nothing to do
+		for i := range schemas { // the first refresh changes the schema, the second finds nothing to do
 			if i > 0 {
 				if err := st.RefreshStatistics(ctx); err != nil {
 					t.Fatal(err)
@@ -82,7 +82,7 @@ func TestRefreshStatistics(t *testing.T) {
 			}
 		}
 		if !st.Postgres() && (schemas[1] <= schemas[0] || schemas[2] != schemas[1]) {
-			t.Errorf("schema versions %v: want that connections are told of new statistics, and only then", schemas)
+			t.Errorf("schema versions %v: want that connections reload new statistics, and only then", schemas)
 		}
 		query := "SELECT stat FROM sqlite_stat1 WHERE tbl = 'settings' LIMIT 1"
 		if st.Postgres() {
@@ -90,7 +90,7 @@ func TestRefreshStatistics(t *testing.T) {
 		}
 		var statistics string
 		if err := st.readerDB.QueryRowContext(ctx, query).Scan(&statistics); err != nil || statistics[0] != '1' {
-			t.Errorf("statistics are %q, %v; want those of one row", statistics, err)
+			t.Errorf("statistics are %q, %v; want statistics of one row", statistics, err)
 		}
 	})
 }
@@ -123,7 +123,7 @@ func TestBeforeCommitAndOnEnd(t *testing.T) {
 				current.BeforeCommit(func(ctx context.Context, tx *ent.Tx) error {
 					ran = true
 					if own, ok := st.Tx(ctx); !ok || own == nil {
-						t.Error("the last step is outside of the transaction")
+						t.Error("BeforeCommit ran outside the transaction")
 					}
 					if err := tx.Setting.Create().SetName(c.name).SetValue([]byte("x")).Exec(ctx); err != nil {
 						return err
@@ -148,7 +148,7 @@ func TestOnEndAfterAPanic(t *testing.T) {
 		st, ended := open(t, o), false
 		defer func() {
 			if recover() == nil || !ended {
-				t.Error("the end of a transaction that panicked is not told")
+				t.Error("OnEnd was not called for a transaction that panicked")
 			}
 		}()
 		_ = st.Write(t.Context(), func(ctx context.Context, _ *ent.Tx) error {

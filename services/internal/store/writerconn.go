@@ -12,12 +12,13 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// errRolledBack says that SQLite has ended a transaction by itself. A statement after that would be stored alone.
-var errRolledBack = apierr.Unavailable(errors.New("SQLite has rolled the transaction back after an earlier error"), "the database took back the change: try again")
+// errRolledBack means that SQLite has rolled a transaction back after an error. A later statement would commit on its
+// own.
+var errRolledBack = apierr.Unavailable(errors.New("SQLite has rolled the transaction back after an earlier error"), "the database rolled the change back: try again")
 
-// writerConnector opens the connection that writes. Inside a transaction, a context that ends stops it between
-// statements and not within one: a statement that SQLite is told to interrupt takes the whole transaction with it, and
-// so the work of others that share it (see group).
+// writerConnector opens the writer's connection. Inside a transaction, the end of a context stops the work between
+// statements and never within one. SQLite rolls back the whole transaction when a statement is interrupted, and
+// other Writes may share it (see group).
 type writerConnector struct {
 	sqliteConnector
 	checkpoints *checkpoints
@@ -43,29 +44,30 @@ type writerConn struct {
 	*sqlite3.SQLiteConn
 	checkpoints   *checkpoints
 	inTransaction bool
-	leaves        bool // checkpoints to others
+	deferred      bool // whether commits leave checkpoints to the background
 }
 
 const (
-	// logSizeLimit lets the log end at 64 MiB when it begins anew: a large import would leave its gigabytes on the disk.
+	// logSizeLimit truncates the log to 64 MiB when it restarts. Otherwise the log of a large import would keep its
+	// gigabytes on the disk.
 	logSizeLimit = "PRAGMA journal_size_limit=67108864"
-	// leaveCheckpoints and makeCheckpoints say whether a commit that finds 1,000 pages in the log moves them (as SQLite
-	// does).
-	leaveCheckpoints = "PRAGMA wal_autocheckpoint=0"
-	makeCheckpoints  = "PRAGMA wal_autocheckpoint=1000"
+	// autoCheckpointOff and autoCheckpointOn set whether a commit runs a checkpoint when the log has 1,000 pages
+	// (SQLite's default).
+	autoCheckpointOff = "PRAGMA wal_autocheckpoint=0"
+	autoCheckpointOn  = "PRAGMA wal_autocheckpoint=1000"
 )
 
-// leave says whether the commits from now on leave the checkpoint to others.
-func (c *writerConn) leave(leaves bool) {
-	if leaves == c.leaves {
+// setDeferred sets whether commits leave checkpoints to the background.
+func (c *writerConn) setDeferred(deferred bool) {
+	if deferred == c.deferred {
 		return
 	}
-	statement := makeCheckpoints
-	if leaves {
-		statement = leaveCheckpoints
+	statement := autoCheckpointOn
+	if deferred {
+		statement = autoCheckpointOff
 	}
 	if _, err := c.SQLiteConn.ExecContext(context.Background(), statement, nil); err == nil {
-		c.leaves = leaves
+		c.deferred = deferred
 	}
 }
 
@@ -156,10 +158,10 @@ func (t writerTx) Commit() error {
 	}
 	t.conn.inTransaction = false
 	if time.Since(t.began) >= longTransaction {
-		t.conn.checkpoints.expect()
-		defer t.conn.checkpoints.moveAside()
+		t.conn.checkpoints.deferOne()
+		defer t.conn.checkpoints.runDeferred()
 	}
-	t.conn.leave(t.conn.checkpoints.expected())
+	t.conn.setDeferred(t.conn.checkpoints.isDeferred())
 	return t.Tx.Commit()
 }
 

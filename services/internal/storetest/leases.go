@@ -9,8 +9,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// EndLeases ends the leases of all that was taken: for a test that has killed the only process, and does not wait until
-// they end by themselves.
+// EndLeases expires all leases, for a test that has killed the only process and cannot wait for them.
 func EndLeases(t testing.TB, st *store.Store) {
 	t.Helper()
 	now := store.Now()
@@ -23,7 +22,7 @@ func EndLeases(t testing.TB, st *store.Store) {
 				return err
 			}
 		}
-		return st.Exec(ctx, tx, "DELETE FROM river_leader") // the node that starts periodic jobs
+		return st.Exec(ctx, tx, "DELETE FROM river_leader") // the leader, which starts periodic jobs
 	})
 	if err != nil {
 		t.Fatal(err)

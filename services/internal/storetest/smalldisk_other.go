@@ -4,10 +4,9 @@ package storetest
 
 import "testing"
 
-// SmallDisk is a directory that is a file system of so many bytes. It is made on Linux only; elsewhere the test is
-// skipped.
+// SmallDisk skips the test: only Linux has it.
 func SmallDisk(t testing.TB, _ int64) string {
 	t.Helper()
-	t.Skip("small file systems are made on Linux only")
+	t.Skip("small file systems need Linux")
 	return ""
 }

@@ -1,5 +1,5 @@
-// Package storetest gives tests empty databases that are migrated already. Each is a copy: the migrations run once for
-// a test program on SQLite, and once for all that share a server on PostgreSQL (see pgtest).
+// Package storetest gives tests empty, migrated databases. Each is a copy of a template. The migrations run once
+// per test program on SQLite, and once per server on PostgreSQL (see pgtest).
 package storetest
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// Nobody cuts the power of a test. A commit that waits for the disk takes several times as long.
+// Tests do not need durability, and waiting for the disk makes commits several times slower.
 func init() { store.WithoutSync() }
 
-// Each runs a test on an empty, migrated database of each kind that the run asks for.
+// Each runs a test on an empty, migrated database of each requested kind.
 func Each(t *testing.T, test func(t *testing.T, o store.Options)) {
 	t.Helper()
 	for _, database := range []struct {
@@ -41,7 +41,7 @@ func Each(t *testing.T, test func(t *testing.T, o store.Options)) {
 	}
 }
 
-// Open opens a database until the test ends.
+// Open opens a database and closes it when the test ends.
 func Open(t testing.TB, o store.Options) *store.Store {
 	t.Helper()
 	st, err := store.Open(t.Context(), o)
@@ -52,7 +52,7 @@ func Open(t testing.TB, o store.Options) *store.Store {
 	return st
 }
 
-// SQLite returns a data directory with a database.
+// SQLite returns a data directory with an empty, migrated database.
 func SQLite(t testing.TB) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -60,7 +60,7 @@ func SQLite(t testing.TB) (dir string) {
 	return dir
 }
 
-// Fill puts a SQLite database into a data directory.
+// Fill copies an empty, migrated database into a data directory.
 func Fill(t testing.TB, dir string) {
 	t.Helper()
 	testrun.SkipRepeated(t)
@@ -85,7 +85,7 @@ var migratedFile = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(filepath.Join(dir, store.SQLiteFile))
 })
 
-// Postgres returns the URL of a database that is dropped when the test ends.
+// Postgres returns the URL of an empty, migrated database, which is dropped when the test ends.
 func Postgres(t testing.TB) (url string) {
 	t.Helper()
 	name, err := template()
@@ -95,8 +95,8 @@ func Postgres(t testing.TB) (url string) {
 	return pgtest.NewCopy(t, name, func(url string) error { return migrated(store.Options{Database: url}) })
 }
 
-// template is a name for what the migrations of this program make: ours, and those of its version of the job queue
-// with our index.
+// template is a database name derived from the migrations of this program: Palisade's own, River's, and the index
+// on River's table.
 var template = sync.OnceValues(func() (string, error) {
 	sum := sha256.New()
 	err := fs.WalkDir(migrate.Files, ".", func(path string, entry fs.DirEntry, err error) error {
@@ -104,7 +104,7 @@ var template = sync.OnceValues(func() (string, error) {
 			return err
 		}
 		content, err := fs.ReadFile(migrate.Files, path)
-		_, _ = fmt.Fprintln(sum, path, len(content)) // never fails
+		_, _ = fmt.Fprintln(sum, path, len(content)) // a hash never fails
 		_, _ = sum.Write(content)
 		return err
 	})

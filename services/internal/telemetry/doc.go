@@ -1,5 +1,5 @@
-// Package telemetry is what operators see of a running server: structured logs, Prometheus metrics and OpenTelemetry
-// traces. It knows nothing of requests; the interceptors of package chain feed it.
+// Package telemetry provides structured logs, Prometheus metrics and OpenTelemetry traces for operators. It does not
+// know requests; the interceptors of package chain feed it.
 //
-// Nothing here is global: each server has its own logger, registry and tracer, so that several can run in one process.
+// Nothing is global: each server has its own logger, registry and tracer, so that several can run in one process.
 package telemetry

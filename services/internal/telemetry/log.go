@@ -13,8 +13,8 @@ import (
 )
 
 // NewLogger returns a logger that writes to w. format is "text" or "json"; level is "debug", "info", "warn" or "error".
-// Records that are logged with a context carry its attributes (see WithAttrs) and the ids of its trace. Where w is a
-// LogBuffer, warnings and errors wait for nothing.
+// Records that are logged with a context carry its attributes (see WithAttrs) and its trace ids. If w is a LogBuffer,
+// warnings and errors are flushed at once.
 func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var threshold slog.Level
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, level) {
@@ -37,9 +37,9 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 // secretKeys are names under which a careless log call might pass a credential.
 var secretKeys = []string{"authorization", "cookie", "password", "secret", "token"}
 
-// redact replaces the values of such names and reports whether there were any; attrs stays as it is. It is a safety
-// net, not the rule: the rule is that nobody logs a credential in the first place. (ReplaceAttr of slog does the same,
-// but makes attributes of time, level and message, too.)
+// redact replaces the values of such names and reports whether there were any. It does not change attrs. It is only a
+// safety net: credentials must not be logged in the first place. (slog's ReplaceAttr does the same, but also turns
+// time, level and message into attributes.)
 func redact(attrs []slog.Attr) (clean []slog.Attr, found bool) {
 	clean = attrs
 	for i, a := range attrs {
@@ -86,7 +86,7 @@ func redactRecord(r slog.Record) slog.Record {
 
 type attrsKey struct{}
 
-// WithAttrs returns a context whose log records carry attrs, after those of ctx itself.
+// WithAttrs returns a context whose log records carry attrs, after the attributes of ctx itself.
 func WithAttrs(ctx context.Context, attrs ...slog.Attr) context.Context {
 	return context.WithValue(ctx, attrsKey{}, append(slices.Clip(Attrs(ctx)), attrs...))
 }
@@ -97,10 +97,11 @@ func Attrs(ctx context.Context) []slog.Attr {
 	return attrs
 }
 
-// Inline is attrs as one attribute, which handlers write as those: a record has room for five, and more cost memory.
+// Inline returns attrs as one attribute, which handlers write as separate ones. A record has room for five attributes;
+// more need an allocation.
 func Inline(attrs []slog.Attr) slog.Attr { return slog.Attr{Value: slog.GroupValue(attrs...)} }
 
-// contextHandler adds to each record what the context knows.
+// contextHandler adds the attributes of the context to each record.
 type contextHandler struct {
 	slog.Handler
 	buffer *LogBuffer // nil when the handler writes to something else
@@ -119,13 +120,13 @@ func (h contextHandler) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// WithAttrs keeps the wrapper around the handler that it returns.
+// WithAttrs wraps the new handler again.
 func (h contextHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	clean, _ := redact(attrs)
 	return contextHandler{h.Handler.WithAttrs(clean), h.buffer}
 }
 
-// WithGroup keeps the wrapper around the handler that it returns.
+// WithGroup wraps the new handler again.
 func (h contextHandler) WithGroup(name string) slog.Handler {
 	return contextHandler{h.Handler.WithGroup(name), h.buffer}
 }

@@ -7,41 +7,41 @@ import (
 )
 
 const (
-	// gatherFor is how long a line waits for others at most, and gatherBytes how much waits together.
-	gatherFor   = 100 * time.Millisecond
-	gatherBytes = 64 << 10
+	// maxBufferTime is how long a line is buffered at most, and maxBufferBytes how many bytes are buffered.
+	maxBufferTime  = 100 * time.Millisecond
+	maxBufferBytes = 64 << 10
 )
 
-// LogBuffer is where a logger writes its lines to. Each goes on to w at once, except between Gather and Through: a
-// server that answers thousands of calls a second makes a system call for many lines then, and its calls do not queue
-// for one. A line is never parted.
+// LogBuffer buffers log lines. It writes each line to w at once, except between StartBuffering and StopBuffering. A
+// server that answers thousands of requests per second then makes one system call for many lines, and its requests do
+// not queue for it. A line is never split.
 type LogBuffer struct {
 	w io.Writer
 
-	mu      sync.Mutex
-	gathers bool
-	lines   []byte // that wait; a timer runs when there are any
+	mu        sync.Mutex
+	buffering bool
+	lines     []byte // buffered; a timer runs when there are any
 }
 
-// NewLogBuffer returns a buffer that does not gather yet.
+// NewLogBuffer returns a LogBuffer that does not buffer yet.
 func NewLogBuffer(w io.Writer) *LogBuffer { return &LogBuffer{w: w} }
 
-// Gather lets lines wait for others, for gatherFor at most.
-func (b *LogBuffer) Gather() {
+// StartBuffering starts buffering. A line is buffered for maxBufferTime at most.
+func (b *LogBuffer) StartBuffering() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.gathers = true
+	b.buffering = true
 }
 
-// Through writes the lines that wait; from now on none does.
-func (b *LogBuffer) Through() error {
+// StopBuffering stops buffering and writes the buffered lines.
+func (b *LogBuffer) StopBuffering() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.gathers = false
+	b.buffering = false
 	return b.flush()
 }
 
-// Flush writes the lines that wait.
+// Flush writes the buffered lines.
 func (b *LogBuffer) Flush() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,26 +52,26 @@ func (b *LogBuffer) Flush() error {
 func (b *LogBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.gathers {
+	if !b.buffering {
 		return b.w.Write(p)
 	}
 	if len(b.lines) == 0 {
-		time.AfterFunc(gatherFor, func() { _ = b.Flush() }) // as slog, which has nobody to tell either
+		time.AfterFunc(maxBufferTime, func() { _ = b.Flush() }) // as slog, which cannot report errors either
 	}
-	if b.lines = append(b.lines, p...); len(b.lines) < gatherBytes {
+	if b.lines = append(b.lines, p...); len(b.lines) < maxBufferBytes {
 		return len(p), nil
 	}
 	return len(p), b.flush()
 }
 
-// flush forgets the lines even when they cannot be written: a full disk must not fill the memory, too.
+// flush drops the lines even when the write fails: a full disk must not fill the memory, too.
 func (b *LogBuffer) flush() error {
 	if len(b.lines) == 0 {
 		return nil
 	}
 	_, err := b.w.Write(b.lines)
-	if b.lines = b.lines[:0]; cap(b.lines) > 4*gatherBytes {
-		b.lines = nil // of a single long line
+	if b.lines = b.lines[:0]; cap(b.lines) > 4*maxBufferBytes {
+		b.lines = nil // after a single long line
 	}
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// disk collects what is written, and how often; err is what it answers.
+// disk collects what is written and counts the writes. err is the result of a write.
 type disk struct {
 	mu     sync.Mutex
 	text   bytes.Buffer
@@ -30,7 +30,7 @@ func (d *disk) Write(p []byte) (int, error) {
 	return d.text.Write(p)
 }
 
-// written are the messages in their order, and the number of writes.
+// written returns the messages in order, and the number of writes.
 func (d *disk) written() (messages string, writes int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,11 +66,11 @@ func TestLogBuffer(t *testing.T) {
 		log.Info("a")
 		want("a", 1)
 
-		lines.Gather()
+		lines.StartBuffering()
 		log.Info("b")
 		log.WithGroup("g").Info("c")
 		want("a", 1)
-		time.Sleep(gatherFor)
+		time.Sleep(maxBufferTime)
 		want("a b c", 2)
 
 		log.Info("d")
@@ -82,7 +82,7 @@ func TestLogBuffer(t *testing.T) {
 		want("a b c d e f", 4)
 
 		log.Info("g")
-		if err := lines.Through(); err != nil {
+		if err := lines.StopBuffering(); err != nil {
 			t.Error(err)
 		}
 		want("a b c d e f g", 5)
@@ -94,7 +94,7 @@ func TestLogBuffer(t *testing.T) {
 func TestLogBufferWritesWholeLines(t *testing.T) {
 	const writers, each = 8, 500
 	log, lines, out := newBufferedLogger(t)
-	lines.Gather()
+	lines.StartBuffering()
 	var group sync.WaitGroup
 	for w := range writers {
 		group.Go(func() {
@@ -104,7 +104,7 @@ func TestLogBufferWritesWholeLines(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if err := lines.Through(); err != nil {
+	if err := lines.StopBuffering(); err != nil {
 		t.Error(err)
 	}
 	got := map[string]bool{}
@@ -125,11 +125,11 @@ func TestLogBufferWritesWholeLines(t *testing.T) {
 	}
 }
 
-// A disk that was full for a while costs the lines of that while.
+// While a disk is full, only the lines of that time are lost.
 func TestLogBufferGoesOnAfterAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, lines, out := newBufferedLogger(t)
-		lines.Gather()
+		lines.StartBuffering()
 		out.err = errors.New("no space left on device")
 		log.Error("lost")
 		log.Info("lost, too")

@@ -13,56 +13,60 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics are the counters of one server. Labels are bounded: RPC names, codes, products, pool and queue names; never
-// tenants, users or addresses.
+// Metrics are the metrics of one server. Their labels have bounded cardinality: RPC names, codes, products, pool and
+// queue names; never tenants, users or addresses.
 type Metrics struct {
-	// GRPC counts calls by service, method and code (grpc_server_handled_total and the others of the provider). Its
-	// histogram has no code, therefore RequestSeconds.
+	// GRPC counts calls by service, method and code (grpc_server_handled_total and the provider's other metrics). Its
+	// histogram has no code label, hence RequestSeconds.
 	GRPC *grpcprom.ServerMetrics
-	// RequestSeconds observes how long calls take, by full method, code and transport (grpc, http).
+	// RequestSeconds observes the duration of calls by full method, code and transport (grpc, http).
 	RequestSeconds *prometheus.HistogramVec
-	// InFlight is the number of calls that are being handled, by transport.
+	// InFlight is the number of in-flight calls, by transport.
 	InFlight *prometheus.GaugeVec
 	// Panics counts the panics that were recovered.
 	Panics prometheus.Counter
 	// RateLimited counts calls that were refused with RATE_LIMITED.
 	RateLimited prometheus.Counter
-	// AuditFailures counts audit entries that were not written with their call, by reason (write: the database refused it;
-	// later: it could not take it then, and gets it as soon as it can; throttled: a caller was denied too often for each
-	// attempt to be recorded; unowned: the caller belongs to no deployment; full: so many wait that the call was refused).
+	// AuditFailures counts audit entries that were not written with their call, by reason:
+	//
+	//   - write: the database refused the entry.
+	//   - later: the database could not take the entry; it is written as soon as possible.
+	//   - throttled: a caller was denied too often for each attempt to be recorded.
+	//   - unowned: the caller belongs to no deployment.
+	//   - full: too many entries are pending, so the call was refused.
 	AuditFailures *prometheus.CounterVec
 	// FindingsIngested counts results of uploaded reports, by product and outcome (created, updated, unchanged,
 	// reopened, fixed, skipped).
 	FindingsIngested *prometheus.CounterVec
-	// UnknownFields counts JSON fields of request bodies that no operation knows.
+	// UnknownFields counts unknown JSON fields in request bodies.
 	UnknownFields prometheus.Counter
 
 	registry *prometheus.Registry
 	log      *slog.Logger
 }
 
-// requestBuckets reach from a cached read to the longest upload, in seconds.
+// requestBuckets range from a cached read to the longest upload, in seconds.
 var requestBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900}
 
-// NewMetrics returns metrics in a registry of their own. version, revision and goVersion label palisade_build_info;
-// failed scrapes are written to log.
+// NewMetrics returns metrics in their own registry. version, revision and goVersion are labels of palisade_build_info.
+// Failed scrapes are written to log.
 func NewMetrics(log *slog.Logger, version, revision, goVersion string) *Metrics {
 	m := &Metrics{
 		GRPC: grpcprom.NewServerMetrics(),
 		RequestSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "palisade_request_duration_seconds",
-			Help:    "How long calls took, in seconds, by RPC, gRPC code and transport.",
+			Help:    "Duration of calls in seconds, by RPC, gRPC code and transport.",
 			Buckets: requestBuckets,
 		}, []string{"method", "code", "transport"}),
 		InFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "palisade_requests_in_flight",
-			Help: "Calls that are being handled now.",
+			Help: "In-flight calls.",
 		}, []string{"transport"}),
 		Panics:           counter("palisade_panics_total", "Panics of handlers that were recovered."),
-		RateLimited:      counter("palisade_rate_limited_total", "Calls that were refused because their credential made too many."),
+		RateLimited:      counter("palisade_rate_limited_total", "Calls that were refused by a rate limit."),
 		AuditFailures:    counterVec("palisade_audit_failures_total", "Audit entries that were not written with their call.", "reason"),
 		FindingsIngested: counterVec("palisade_findings_ingested_total", "Results of uploaded reports.", "product", "outcome"),
-		UnknownFields:    counter("palisade_unknown_json_fields_total", "Fields of JSON bodies that no operation knows and that were ignored."),
+		UnknownFields:    counter("palisade_unknown_json_fields_total", "Unknown fields of JSON bodies, which were ignored."),
 		registry:         prometheus.NewRegistry(),
 		log:              log,
 	}
@@ -101,25 +105,25 @@ func (m *Metrics) WatchTransactions(waiting func() int64) {
 	}, func() float64 { return float64(waiting()) }))
 }
 
-// WatchDisk exports what uploads take of the disk as palisade_spool_bytes, and what is free where data lies, as far as
-// it is known, as palisade_disk_free_bytes.
+// WatchDisk exports the disk usage of uploads as palisade_spool_bytes, and the free space of the data directory, if
+// known, as palisade_disk_free_bytes.
 func (m *Metrics) WatchDisk(used func() int64, free func() (bytes int64, known bool)) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "palisade_spool_bytes", Help: "Bytes of files that uploads have on disk now: see spool-quota.",
+		Name: "palisade_spool_bytes", Help: "Bytes that uploads use on disk: see spool-quota.",
 	}, func() float64 { return float64(used()) }))
 	if _, known := free(); !known {
 		return
 	}
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "palisade_disk_free_bytes", Help: "Bytes that are free where data lies: see disk-reserve.",
+		Name: "palisade_disk_free_bytes", Help: "Free bytes on the disk of the data directory: see disk-reserve.",
 	}, func() float64 { bytes, _ := free(); return float64(bytes) }))
 }
 
-// queueTimeout bounds the query that a scrape makes: Prometheus gives up after ten seconds by default.
+// queueTimeout limits the query of a scrape. Prometheus gives up after ten seconds by default.
 const queueTimeout = 2 * time.Second
 
-// WatchQueue exports what depth answers as palisade_queue_depth{queue="<name>"}: the jobs that wait in each queue.
-// depth is asked at each scrape; when it fails, the scrape goes on without the gauge.
+// WatchQueue exports the number of waiting jobs in each queue as palisade_queue_depth{queue="<name>"}. Each scrape
+// calls depth. When depth fails, the scrape continues without the gauge.
 func (m *Metrics) WatchQueue(depth func(context.Context) (map[string]int64, error)) {
 	m.registry.MustRegister(queueCollector{depth: depth, log: m.log})
 }
@@ -129,12 +133,12 @@ type queueCollector struct {
 	log   *slog.Logger
 }
 
-var queueDesc = prometheus.NewDesc("palisade_queue_depth", "Background jobs that wait to be worked, up to 10000 of a queue in one state.", []string{"queue"}, nil)
+var queueDesc = prometheus.NewDesc("palisade_queue_depth", "Waiting background jobs, counted up to 10000 per queue and state.", []string{"queue"}, nil)
 
-// Describe names the gauge.
+// Describe sends the descriptor of the gauge.
 func (c queueCollector) Describe(ch chan<- *prometheus.Desc) { ch <- queueDesc }
 
-// Collect asks for the depth.
+// Collect reads the depth.
 func (c queueCollector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), queueTimeout)
 	defer cancel()

@@ -2,5 +2,5 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// WatchModel exports what the provider of the language model counts: palisade_model_*.
+// WatchModel exports the metrics of the language model provider: palisade_model_*.
 func (m *Metrics) WatchModel(provider prometheus.Collector) { m.registry.MustRegister(provider) }

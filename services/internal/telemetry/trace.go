@@ -22,8 +22,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// Tracing makes the spans of one server. It is off, and then costs nothing, unless the standard OTEL_ variables name an
-// exporter.
+// Tracing creates the spans of one server. It is off, and then costs nothing, unless the standard OTEL_ variables name
+// an exporter.
 type Tracing struct {
 	provider trace.TracerProvider
 	shutdown func(context.Context) error // nil when tracing is off
@@ -32,10 +32,10 @@ type Tracing struct {
 // propagators read and write the headers traceparent, tracestate and baggage.
 var propagators = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 
-// StartTracing reads the OTEL_ variables. Spans are exported by OTLP over gRPC when OTEL_TRACES_EXPORTER is "otlp", or
-// when it is not set and OTEL_EXPORTER_OTLP_ENDPOINT (or …_TRACES_ENDPOINT) is; the exporter, sampler, batch and
-// resource variables of the specification then apply. A choice that cannot be served is an error: whoever asks for
-// traces should not find out later that there are none. log gets what goes wrong while exporting.
+// StartTracing reads the OTEL_ variables. It exports spans by OTLP over gRPC when OTEL_TRACES_EXPORTER is "otlp", or
+// when that is not set and OTEL_EXPORTER_OTLP_ENDPOINT (or …_TRACES_ENDPOINT) is. The exporter, sampler, batch and
+// resource variables of the specification apply. An unsupported choice is an error, so that an operator who requests
+// traces does not find out later that there are none. log gets export errors.
 func StartTracing(ctx context.Context, log *slog.Logger, version string) (*Tracing, error) {
 	wanted, err := tracingWanted(os.Getenv)
 	if err != nil || !wanted {
@@ -49,14 +49,14 @@ func StartTracing(ctx context.Context, log *slog.Logger, version string) (*Traci
 	if err != nil {
 		return nil, err
 	}
-	// The one thing that is global: the library has no other way to say that spans are lost.
+	// This is the only global: the library has no other way to report lost spans.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("tracing", "error", err) }))
 	return t, nil
 }
 
-// newTracing makes a provider that sends spans to where processor says.
+// newTracing returns a provider that sends spans to processor.
 func newTracing(ctx context.Context, version string, processor sdktrace.TracerProviderOption) (*Tracing, error) {
-	// Later detectors win, so that OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override our own words.
+	// Later detectors take precedence, so that OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override our defaults.
 	res, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithAttributes(
 		attribute.String("service.name", "palisade"), attribute.String("service.version", version)), resource.WithFromEnv())
 	if err != nil {
@@ -66,7 +66,7 @@ func newTracing(ctx context.Context, version string, processor sdktrace.TracerPr
 	return &Tracing{provider: provider, shutdown: provider.Shutdown}, nil
 }
 
-// tracingWanted decides by the variables that getenv reads.
+// tracingWanted decides from the variables that getenv reads.
 func tracingWanted(getenv func(string) string) (bool, error) {
 	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
 		return false, nil
@@ -94,8 +94,8 @@ func tracingWanted(getenv func(string) string) (bool, error) {
 // Enabled reports whether spans are exported.
 func (t *Tracing) Enabled() bool { return t.shutdown != nil }
 
-// ServerHandler returns the stats handler of the gRPC port, nil when tracing is off. It makes spans only; metrics are
-// Prometheus' and have no addresses in their labels.
+// ServerHandler returns the stats handler of the gRPC port, nil when tracing is off. It only creates spans. Metrics are
+// Prometheus metrics, without addresses in their labels.
 func (t *Tracing) ServerHandler() stats.Handler {
 	if !t.Enabled() {
 		return nil
@@ -104,8 +104,8 @@ func (t *Tracing) ServerHandler() stats.Handler {
 		otelgrpc.WithMeterProvider(metricnoop.NewMeterProvider()))
 }
 
-// HTTP wraps the HTTP side of the server so that each request has a span; calls that it makes in process continue that
-// span. When tracing is off it returns next itself.
+// HTTP wraps the HTTP handler so that each request has a span. In-process calls continue that span. When tracing is off
+// it returns next itself.
 func (t *Tracing) HTTP(next http.Handler) http.Handler {
 	if !t.Enabled() {
 		return next
@@ -114,10 +114,10 @@ func (t *Tracing) HTTP(next http.Handler) http.Handler {
 		otelhttp.WithMeterProvider(metricnoop.NewMeterProvider()), otelhttp.WithFilter(notProbe))
 }
 
-// notProbe leaves out what comes every few seconds and says nothing.
+// notProbe excludes health probes, which are frequent and uninteresting.
 func notProbe(r *http.Request) bool { return r.URL.Path != "/healthz" && r.URL.Path != "/readyz" }
 
-// Shutdown exports the spans that wait, for as long as ctx allows.
+// Shutdown exports the pending spans, within the deadline of ctx.
 func (t *Tracing) Shutdown(ctx context.Context) error {
 	if !t.Enabled() {
 		return nil

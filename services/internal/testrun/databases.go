@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// The databases that tests run on. They are the names of subtests, too.
+// The databases that tests run on. They are also the names of subtests.
 const (
 	SQLite   = "sqlite"
 	Postgres = "postgres"
 )
 
-// only is the one database of this run, or "" for both. `make test` runs most packages twice: with the race detector on
-// SQLite, and without it on PostgreSQL.
+// only is the one database of this run, or "" for both. `make test` runs most packages twice: on SQLite with the race
+// detector, and on PostgreSQL without it.
 var only = os.Getenv("TESTRUN_DATABASE")
 
 func init() {
@@ -22,10 +22,10 @@ func init() {
 	}
 }
 
-// On reports whether tests that run on both databases are to run on this one.
+// On reports whether tests of both databases should run on this one.
 func On(database string) bool { return only == "" || only == database }
 
-// SkipRepeated leaves out a test that is not one of both databases, in the run that repeats those on PostgreSQL.
+// SkipRepeated skips a test that does not depend on the database, in the run that repeats the others on PostgreSQL.
 func SkipRepeated(t testing.TB) {
 	t.Helper()
 	if only == Postgres && !strings.Contains(t.Name(), "/"+Postgres) {

@@ -9,7 +9,7 @@ import (
 )
 
 // Program returns the path of the server's program, for tests of real processes. `make test` builds it once for all
-// packages and names it in TESTRUN_PROGRAM; without that, it is built into a directory.
+// packages and names it in TESTRUN_PROGRAM. Without that variable, Program builds it in dir.
 func Program(ctx context.Context, dir string) (path string, err error) {
 	if given := os.Getenv("TESTRUN_PROGRAM"); given != "" {
 		return given, nil
@@ -18,8 +18,8 @@ func Program(ctx context.Context, dir string) (path string, err error) {
 	return path, Build(ctx, ".", path)
 }
 
-// Build builds the server's program from the module that a directory is in. Without the directory in what is compiled,
-// Go takes what other builds have compiled, and without symbols it links in half the time.
+// Build builds the server's program from the module that dir is in. -trimpath makes Go reuse what other builds have
+// compiled; leaving out symbols halves the linking time.
 func Build(ctx context.Context, dir, path string) error {
 	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", path,
 		"github.com/palisade/palisade/cmd/palisade")

@@ -1,4 +1,4 @@
-// Package traffic lets long work on a node leave the processors to callers who wait for a short answer.
+// Package traffic makes long work on a node yield the CPUs to interactive requests.
 package traffic
 
 import (
@@ -8,77 +8,79 @@ import (
 )
 
 const (
-	// stint is how long work goes on before it looks whether anybody waits.
-	stint = 200 * time.Microsecond
-	// look is how long it lets pass before it looks again.
-	look = time.Millisecond
-	// share is how long it may wait, as a multiple of the time that it has worked: so it never stands still.
-	share = 2
-	// longest is how long it waits for one call after another, however long it has worked before: whoever it hands its
-	// results to, or gets them from, waits with it.
-	longest = 25 * time.Millisecond
-	// after is for how long it waits for an answer to be sent.
-	after = 2 * time.Millisecond
-	// lately is how long calls that it met count.
-	lately = 100 * time.Millisecond
+	// workSlice is how long work runs before it checks for interactive requests.
+	workSlice = 200 * time.Microsecond
+	// pollInterval is the time between two checks while it yields.
+	pollInterval = time.Millisecond
+	// maxYieldRatio limits the time spent yielding to this multiple of the time spent working, so that work always
+	// makes progress.
+	maxYieldRatio = 2
+	// maxYield limits one yield, and the unused budget that is kept for later. Goroutines that work with this one wait
+	// as well.
+	maxYield = 25 * time.Millisecond
+	// responseGrace is how long work keeps yielding after a request has ended, while its response is sent.
+	responseGrace = 2 * time.Millisecond
+	// recentWindow is how long after a yield the node counts as contended.
+	recentWindow = 100 * time.Millisecond
 )
 
-// Calls are the short calls that a node is answering: such as wait for nothing that long work holds. The zero value has
-// none, and a nil one never will.
+// Calls counts the interactive requests in flight on this node. They must not wait for anything that long work
+// holds. The zero value is ready to use; a nil *Calls never makes work yield.
 type Calls struct {
 	running atomic.Int64
-	ended   atomic.Int64 // when the latest did, in nanoseconds of Unix time
+	ended   atomic.Int64 // when the latest request ended, in nanoseconds since 1970
 }
 
-// Begin counts a call until End.
+// Begin counts a request. Each Begin needs an End.
 func (c *Calls) Begin() { c.running.Add(1) }
 
-// End is what each Begin needs.
+// End ends a request.
 func (c *Calls) End() {
 	c.ended.Store(time.Now().UnixNano())
 	c.running.Add(-1)
 }
 
-// wait reports whether calls are running, or have just ended: their answers are on the way then.
-func (c *Calls) wait(now time.Time) bool {
-	return c.running.Load() > 0 || now.UnixNano()-c.ended.Load() < int64(after)
+// busy reports whether requests are in flight or their responses are being sent.
+func (c *Calls) busy(now time.Time) bool {
+	return c.running.Load() > 0 || now.UnixNano()-c.ended.Load() < int64(responseGrace)
 }
 
-// Work is one goroutine's long work beside the calls.
+// Work is long work in one goroutine.
 type Work struct {
-	calls *Calls
-	since time.Time
-	spare time.Duration // for how long it may yet wait
-	met   time.Time     // when calls were running
+	calls    *Calls
+	since    time.Time
+	budget   time.Duration // how long it may still yield
+	lastBusy time.Time     // when requests were last in flight
 }
 
-// Beside begins long work.
+// Beside begins long work that yields to these requests.
 func (c *Calls) Beside() *Work { return &Work{calls: c, since: time.Now()} }
 
-// Resume says that the goroutine has been waiting until now: that was no work.
+// Resume excludes the time until now from the work, because the goroutine was waiting.
 func (w *Work) Resume() { w.since = time.Now() }
 
-// Yield waits while calls are running or being answered, if there was work since the last wait. All waits together take
-// no longer than twice as long as the work, and no more than 25 ms are saved up for later. It is called often, between
-// two small steps; a context that ends ends the wait.
+// Yield sleeps while interactive requests are in flight. In total it sleeps at most maxYieldRatio times as long as
+// the work took, and it keeps at most maxYield for later. Call it often, between short steps. It returns when ctx
+// ends.
 func (w *Work) Yield(ctx context.Context) {
 	if w.calls == nil {
 		return
 	}
 	now := time.Now()
 	worked := now.Sub(w.since)
-	if worked < stint {
+	if worked < workSlice {
 		return
 	}
-	w.spare = min(w.spare+share*worked, longest)
-	for w.calls.wait(now) && w.spare > 0 && ctx.Err() == nil {
-		w.met = now
-		time.Sleep(look)
-		w.spare -= time.Since(w.met)
+	w.budget = min(w.budget+maxYieldRatio*worked, maxYield)
+	for w.calls.busy(now) && w.budget > 0 && ctx.Err() == nil {
+		w.lastBusy = now
+		time.Sleep(pollInterval)
+		w.budget -= time.Since(w.lastBusy)
 		now = time.Now()
 	}
 	w.since = now
 }
 
-// Crowded reports whether the work met calls lately: its next step, which nothing can interrupt, had better be short.
-func (w *Work) Crowded() bool { return time.Since(w.met) < lately }
+// Crowded reports whether the work has recently yielded to requests. Its next uninterruptible step should then be
+// short.
+func (w *Work) Crowded() bool { return time.Since(w.lastBusy) < recentWindow }

@@ -1,3 +1,3 @@
-// Package unread lets the interceptors begin before the request is decoded: a caller who may not call is refused
-// without his request being read, however large it is.
+// Package unread lets the interceptors run before the request is decoded. A caller without permission is refused before
+// its request is read, however large it is.
 package unread

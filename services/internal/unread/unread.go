@@ -10,19 +10,19 @@ import (
 	"github.com/palisade/palisade/services/internal/intake"
 )
 
-// Request receives and decodes the request of a call, in the room that it has, into the message that the interceptors
-// have of it: empty, or with what the path of an HTTP request says. It stays so when this fails. It is called once at
-// most, before the call ends.
+// Request receives and decodes the request of a call, within the share room, into the message that the interceptors
+// use. That message is empty, or has the values in the path of an HTTP request. It stays unchanged when Request fails.
+// Request is called at most once, before the call ends.
 type Request func(ctx context.Context, into proto.Message, room *intake.Share) error
 
 type key struct{}
 
-// NewContext returns the context of a call whose request is not decoded.
+// NewContext returns the context of a call with an undecoded request.
 func NewContext(ctx context.Context, r Request) context.Context {
 	return context.WithValue(ctx, key{}, r)
 }
 
-// FromContext returns what decodes the request of a call; nil when that is done.
+// FromContext returns the function that decodes the request of a call. It is nil when the request is decoded already.
 func FromContext(ctx context.Context) Request {
 	if outer := inprocess.Caller(ctx); outer != nil {
 		ctx = outer
@@ -31,8 +31,8 @@ func FromContext(ctx context.Context) Request {
 	return r
 }
 
-// Service makes the unary RPCs of a service of a grpc.Server leave their requests to the interceptors, which must have
-// one that receives them.
+// Service makes the unary RPCs of a grpc.Server's service leave their requests undecoded. The chain must have an
+// interceptor that receives them.
 func Service(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	late := *desc
 	late.Methods = make([]grpc.MethodDesc, len(desc.Methods))

@@ -9,13 +9,13 @@ import (
 	"github.com/palisade/palisade/ent/rulealias"
 )
 
-// aliasOfReport is the source of an alias that a tool declared; what users declare goes before it.
+// aliasOfReport is the source of an alias that a tool declared. Aliases of users take precedence.
 const aliasOfReport = "report"
 
-// ruleNames are the present names of rules.
+// ruleNames has the current names of rules.
 type ruleNames struct {
 	db *ent.Client
-	// declared is what a report says about former names, by tool, which is not stored yet.
+	// declared has the aliases of a report that are not stored yet, by tool.
 	declared map[string]map[string]string
 	byTool   map[string]map[string]string // by tool and former name
 }
@@ -24,7 +24,7 @@ func newRuleNames(db *ent.Client, declared map[string]map[string]string) *ruleNa
 	return &ruleNames{db: db, declared: declared, byTool: map[string]map[string]string{}}
 }
 
-// of reads the names of a tool, once.
+// of returns the names of a tool. It reads them once.
 func (n *ruleNames) of(ctx context.Context, tool string) (map[string]string, error) {
 	if names, known := n.byTool[tool]; known {
 		return names, nil
@@ -42,8 +42,8 @@ func (n *ruleNames) of(ctx context.Context, tool string) (map[string]string, err
 	return names, nil
 }
 
-// covers reports whether all that others read of the names is so here, too.
-func (n *ruleNames) covers(ctx context.Context, others *ruleNames) (bool, error) {
+// agreesWith reports whether everything that others has read is the same here.
+func (n *ruleNames) agreesWith(ctx context.Context, others *ruleNames) (bool, error) {
 	for _, tool := range slices.Sorted(maps.Keys(others.byTool)) {
 		names, err := n.of(ctx, tool)
 		if err != nil || !maps.Equal(names, others.byTool[tool]) {
@@ -53,7 +53,7 @@ func (n *ruleNames) covers(ctx context.Context, others *ruleNames) (bool, error)
 	return true, nil
 }
 
-// present gives the rule of a result the name that it has now.
+// present sets the current name of a result's rule.
 func (p *Reading) present(ctx context.Context, i *Result) error {
 	names, err := p.names.of(ctx, i.Group.Tool)
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *Reading) present(ctx context.Context, i *Result) error {
 	return nil
 }
 
-// presentRules gives the rules of a coverage the names that they have now.
+// presentRules replaces former rule names in a coverage by current ones.
 func (p *Reading) presentRules(ctx context.Context, tool string, c *Coverage) error {
 	names, err := p.names.of(ctx, tool)
 	if err != nil {
@@ -82,9 +82,10 @@ func (p *Reading) presentRules(ctx context.Context, tool string, c *Coverage) er
 	return nil
 }
 
-// settleNames stores the aliases that the report declares. Should rules have other names now than those under which the
-// report was read, it is read again: nobody changes what this transaction has written and read of them.
-func (s *session) settleNames(ctx context.Context, read *Reading) error {
+// refreshNames stores the aliases that the report declares. If rules now have other names than when the report was
+// read, the report is read again. The names cannot change after that, because this transaction has written and read
+// them.
+func (s *session) refreshNames(ctx context.Context, read *Reading) error {
 	for _, tool := range slices.Sorted(maps.Keys(read.FormerNames)) {
 		if err := s.declare(ctx, tool, read.FormerNames[tool]); err != nil {
 			return err
@@ -92,14 +93,14 @@ func (s *session) settleNames(ctx context.Context, read *Reading) error {
 	}
 	names := newRuleNames(s.tx.Client(), nil)
 	s.names = names
-	same, err := names.covers(ctx, read.names)
+	same, err := names.agreesWith(ctx, read.names)
 	if err != nil || same {
 		return err
 	}
 	return read.read(ctx, s.tx.Client(), names)
 }
 
-// declare stores what a tool says about former names of its rules.
+// declare stores the former names that a tool declares for its rules.
 func (s *session) declare(ctx context.Context, tool string, declared map[string]string) error {
 	stored, err := aliasesOf(ctx, s.tx.Client(), tool)
 	if err != nil {
@@ -135,7 +136,7 @@ func (s *session) declare(ctx context.Context, tool string, declared map[string]
 	return nil
 }
 
-// aliases are those of one tool by former name.
+// aliases has the aliases of one tool by former name.
 type aliases map[string]alias
 
 type alias struct{ canonical, source string }
@@ -153,27 +154,28 @@ func aliasesOf(ctx context.Context, db *ent.Client, tool string) (aliases, error
 	return list, nil
 }
 
-// declare adds what a tool says about former names of its rules, unless it contradicts what a user said. It keeps the
-// aliases flat: none leads to another, so that whoever reads one reads once.
+// declare adds the former names that a tool declares, unless they contradict a user's alias. It keeps the aliases flat:
+// no alias leads to another alias, so that one lookup suffices.
 func (a aliases) declare(declared map[string]string) {
 	if len(declared) == 0 {
 		return
 	}
 	for _, former := range slices.Sorted(maps.Keys(declared)) {
-		now := a.end(declared[former]) // a user, or another version of the tool, may have given it another name
+		now := a.resolve(declared[former]) // a user or another version of the tool may have renamed it
 		old, known := a[former]
-		if now == former || known && (old.source != aliasOfReport || a.end(former) == now) {
+		if now == former || known && (old.source != aliasOfReport || a.resolve(former) == now) {
 			continue
 		}
 		a[former] = alias{now, aliasOfReport}
 	}
 	for name := range a {
-		a.end(name) // what led to a name that is a former one now
+		a.resolve(name) // flattens aliases that lead to a name which is a former name now
 	}
 }
 
-// end is where the way from a name ends. It makes the way short for all that lie on it.
-func (a aliases) end(name string) string {
+// resolve follows the aliases from a name to the last one. It compresses the path: all names on it then lead to the
+// last.
+func (a aliases) resolve(name string) string {
 	last := name
 	for range len(a) + 1 {
 		next, known := a[last]
@@ -187,5 +189,5 @@ func (a aliases) end(name string) string {
 		}
 		last = next.canonical
 	}
-	return name // a ring has no end
+	return name // a cycle has no end
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// closePart is how many findings that were not seen are looked at together.
-const closePart = 10 * batchSize
+// closeBatch is the number of missing findings that are decided together.
+const closeBatch = 10 * batchSize
 
-// closer is the step that decides about what earlier scans found and this one did not.
+// closer is the step that closes findings which earlier scans reported and this scan did not.
 type closer struct {
 	*session
-	*Summary // of what was written
+	*Summary // of the written findings
 }
 
 func (s *session) close(ctx context.Context, m *matched, summary *Summary) error {
@@ -33,15 +33,15 @@ func (s *session) close(ctx context.Context, m *matched, summary *Summary) error
 	return nil
 }
 
-// closeMissing decides about what earlier scans found and this one did not, by coverage: only of the same ref, tool,
-// category and product.
+// closeMissing closes findings that this scan covered but did not report. It is limited to the same ref, tool, category
+// and product.
 func (c *closer) closeMissing(ctx context.Context, groups []*matches) error {
 	for _, g := range groups {
 		if g.coverage.GetFailure() != "" {
 			continue
 		}
-		g.noteMet()
-		missing := slices.DeleteFunc(g.left, g.isMet)
+		g.indexJoined()
+		missing := slices.DeleteFunc(g.unjoined, g.isJoined)
 		if len(missing) == 0 {
 			continue
 		}
@@ -70,16 +70,16 @@ func (c *closer) closeGroup(ctx context.Context, g *matches, missing []int64) er
 			return err
 		}
 	}
-	j := newJudge(g.coverage, c.scan.IsFullScan, before)
-	for part := range slices.Chunk(missing, closePart) {
-		if err := c.judgePart(ctx, g, j, part, lastFull); err != nil {
+	d := newDecider(g.coverage, c.scan.IsFullScan, before)
+	for part := range slices.Chunk(missing, closeBatch) {
+		if err := c.closeRows(ctx, g, d, part, lastFull); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// unseen is what has to be known of a finding that was not seen.
+// unseen has the columns of a missing finding that a decision needs.
 type unseen struct {
 	ID        int64   `sql:"id"`
 	RuleID    int64   `sql:"rule_id"`
@@ -88,7 +88,7 @@ type unseen struct {
 	FilePath  *string `sql:"file_path"`
 }
 
-func (c *closer) judgePart(ctx context.Context, g *matches, j *judge, ids []int64, lastFull int64) error {
+func (c *closer) closeRows(ctx context.Context, g *matches, d *decider, ids []int64, lastFull int64) error {
 	var rows []unseen
 	err := c.tx.Finding.Query().Where(finding.DeploymentID(c.deploymentID)).Modify(store.FoundByIDs(ids)).
 		Select(finding.FieldID, finding.FieldRuleID, finding.FieldFirstSeenScanID, finding.FieldIssueType, finding.FieldFilePath).Scan(ctx, &rows)
@@ -104,33 +104,32 @@ func (c *closer) judgePart(ctx context.Context, g *matches, j *judge, ids []int6
 	if err != nil {
 		return err
 	}
-	fates := map[fate][]int64{}
+	decisions := map[decision][]int64{}
 	for _, row := range rows {
 		path := ""
 		if row.FilePath != nil {
 			path = *row.FilePath
 		}
-		f := j.fate(row.IssueType, rules[row.RuleID], path)
-		if f == leftAlone {
+		f := d.decide(row.IssueType, rules[row.RuleID], path)
+		if f == keepState {
 			continue
 		}
-		fates[f] = append(fates[f], row.ID)
+		decisions[f] = append(decisions[f], row.ID)
 		c.Counts[Outcome{Product: row.IssueType, What: f.state}]++
 	}
-	for _, f := range []fate{goneReport, goneScanned, goneCovered, goneRule, ruleGone, fileRenamed, fileGone, fileMissing} {
-		if len(fates[f]) == 0 {
+	for _, f := range []decision{goneReport, goneScanned, goneCovered, goneRule, ruleGone, fileRenamed, fileGone, fileMissing} {
+		if len(decisions[f]) == 0 {
 			continue
 		}
-		slices.Sort(fates[f])
-		if err := c.setState(ctx, f, fates[f]); err != nil {
+		slices.Sort(decisions[f])
+		if err := c.setState(ctx, f, decisions[f]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sinceFullScan leaves the findings that first appeared after the last full scan: only these can a scan that compares
-// with a base see or miss.
+// sinceFullScan keeps the findings that first appeared after the last full scan. Diff scans report only such findings.
 func (c *closer) sinceFullScan(ctx context.Context, rows []unseen, lastFull int64) ([]unseen, error) {
 	rows = slices.DeleteFunc(rows, func(row unseen) bool { return row.FirstScan <= lastFull })
 	first := map[int64]bool{}
@@ -141,7 +140,7 @@ func (c *closer) sinceFullScan(ctx context.Context, rows []unseen, lastFull int6
 	for id := range first {
 		ids = append(ids, id)
 	}
-	// Scans of earlier versions stored no coverage; all of them were full ones.
+	// Scans of earlier versions stored no coverage. They were all full scans.
 	full, err := c.tx.Scan.Query().Where(scan.IsFullScan(true), func(s *entsql.Selector) { s.Where(store.InIDs(s.C(scan.FieldID), ids)) }).IDs(ctx)
 	if err != nil {
 		return nil, err
@@ -152,7 +151,7 @@ func (c *closer) sinceFullScan(ctx context.Context, rows []unseen, lastFull int6
 	return slices.DeleteFunc(rows, func(row unseen) bool { return !first[row.FirstScan] }), nil
 }
 
-// presentNames are the present names of the rules of findings, by id.
+// presentNames returns the current names of the findings' rules, by rule id.
 func (c *closer) presentNames(ctx context.Context, tool string, rows []unseen) (map[int64]string, error) {
 	var ids []int64
 	for _, row := range rows {
@@ -175,8 +174,8 @@ func (c *closer) presentNames(ctx context.Context, tool string, rows []unseen) (
 	return names, nil
 }
 
-// setState sets the state of findings, with an event for each that says why.
-func (c *closer) setState(ctx context.Context, f fate, ids []int64) error {
+// setState sets the state of findings, and writes an event with the reason for each.
+func (c *closer) setState(ctx context.Context, f decision, ids []int64) error {
 	reason, args := "CAST(? AS TEXT)", []any{f.prefix}
 	if f.about {
 		reason, args = "CAST(? AS TEXT) || COALESCE(file_path, '') || CAST(? AS TEXT)", append(args, f.suffix)

@@ -8,25 +8,26 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 )
 
-// Coverage is which rules one analysis ran over which files, and so what it means that a finding was not seen.
+// Coverage is which rules one analysis ran over which files. It determines what a missing finding means.
 type Coverage struct {
-	// ScanCoverage is stored as it is, but for the product, which is made of Products. Rules are as the tool names them;
-	// the lists need not be sorted.
+	// ScanCoverage is stored as it is, except for the product, which is derived from Products. Rules have the names
+	// that the tool uses. The lists may be unsorted.
 	*storev1.ScanCoverage
-	// Products are those that were scanned; nothing of others is closed or recognised. Empty: all of the analysis.
+	// Products are the scanned products. Findings of other products are neither matched nor closed. Empty means all
+	// products of the analysis.
 	Products []string
-	// ListsAll: a file that is neither in files nor in skipped is not there any more. Where it is false (SARIF), the next
-	// report has to leave it out, too.
+	// ListsAll says that a file which is neither in files nor in skipped no longer exists. If it is false (SARIF), the
+	// file has to be missing from the next report, too.
 	ListsAll bool
-	// FailedRules did not come to an end: none of their findings is closed.
+	// FailedRules did not complete. Their findings are not closed.
 	FailedRules []string
 }
 
-// unknownCoverage is that of a report that says nothing about it: what is not in it is gone.
+// unknownCoverage is the coverage of a report that does not declare any: what it does not report is fixed.
 func unknownCoverage() *Coverage { return &Coverage{ScanCoverage: &storev1.ScanCoverage{}} }
 
-// words say what is known, for people.
-func (c *Coverage) words() string {
+// summary says for people what is known.
+func (c *Coverage) summary() string {
 	switch {
 	case c.GetFailure() != "":
 		return "failed"
@@ -49,107 +50,109 @@ func set(names []string) map[string]bool {
 	return s
 }
 
-// sorted sorts a list and drops repeats.
+// sorted returns a sorted copy without duplicates.
 func sorted(list []string) []string {
 	list = slices.Clone(list)
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// fate is what becomes of a finding that a scan did not see: its new state and why. Why is prefix, path and suffix,
-// where about is true, else prefix alone. A state that is empty leaves the finding as it is.
-type fate struct {
+// decision is what happens to a finding that a scan did not report: its new state and the reason. The reason is prefix,
+// path and suffix if about is set, otherwise only prefix. An empty state leaves the finding as it is.
+type decision struct {
 	state          string
 	prefix, suffix string
 	about          bool
 }
 
 var (
-	leftAlone   = fate{}
-	goneReport  = fate{state: lifecycle.Fixed, prefix: "gone from the report"}
-	goneScanned = fate{state: lifecycle.Fixed, prefix: "gone from ", suffix: ": file was scanned", about: true}
-	goneCovered = fate{state: lifecycle.Fixed, prefix: "gone from ", suffix: ": rule ran, file was scanned", about: true}
-	goneRule    = fate{state: lifecycle.Fixed, prefix: "gone from the report: rule ran"}
-	ruleGone    = fate{state: lifecycle.Removed, prefix: "its rule was not run any more"}
-	fileRenamed = fate{state: lifecycle.Removed, prefix: "its file was renamed: ", about: true}
-	fileGone    = fate{state: lifecycle.Removed, prefix: "its file was not scanned any more: ", about: true}
-	fileMissing = fate{state: lifecycle.Removed, prefix: "its file is missing from two reports: ", about: true}
+	keepState   = decision{}
+	goneReport  = decision{state: lifecycle.Fixed, prefix: "gone from the report"}
+	goneScanned = decision{state: lifecycle.Fixed, prefix: "gone from ", suffix: ": file was scanned", about: true}
+	goneCovered = decision{state: lifecycle.Fixed, prefix: "gone from ", suffix: ": rule ran, file was scanned", about: true}
+	goneRule    = decision{state: lifecycle.Fixed, prefix: "gone from the report: rule ran"}
+	ruleGone    = decision{state: lifecycle.Removed, prefix: "its rule was not run any more"}
+	fileRenamed = decision{state: lifecycle.Removed, prefix: "its file was renamed: ", about: true}
+	fileGone    = decision{state: lifecycle.Removed, prefix: "its file was not scanned any more: ", about: true}
+	fileMissing = decision{state: lifecycle.Removed, prefix: "its file is missing from two reports: ", about: true}
 )
 
-// judge decides about findings that a scan did not see, by what it looked at.
-type judge struct {
+// decider decides about findings that a scan did not report, by the coverage of the scan.
+type decider struct {
 	coverage                        *Coverage
 	full                            bool
 	rules, failedRules, products    map[string]bool
 	files, skipped, renamed, before map[string]bool
-	// knowsBefore: before is what the report before looked at, or skipped; a file that is missing from both is gone.
+	// knowsBefore says that before has the files which the previous report scanned or skipped. A file that is missing
+	// from both reports is gone.
 	knowsBefore bool
 }
 
-// newJudge takes the coverage of this scan, and the files of the report before it where they count.
-func newJudge(c *Coverage, full bool, before *previousCoverage) *judge {
-	j := &judge{
+// newDecider takes the coverage of this scan. before is the coverage of the previous report, or nil if it does not
+// count.
+func newDecider(c *Coverage, full bool, before *previousCoverage) *decider {
+	d := &decider{
 		coverage: c, full: full, rules: set(c.GetRules()), failedRules: set(c.FailedRules), products: set(c.Products),
 		files: set(c.GetFiles()), skipped: set(c.GetSkipped()), renamed: set(c.GetRenamed()),
 	}
 	if before != nil && before.GetFilesKnown() {
-		j.knowsBefore = true
-		j.before = set(before.GetFiles())
+		d.knowsBefore = true
+		d.before = set(before.GetFiles())
 		for _, path := range before.GetSkipped() {
-			j.before[path] = true
+			d.before[path] = true
 		}
 	}
-	return j
+	return d
 }
 
-// fate decides about a finding by its product, rule and file, which may be empty.
-func (j *judge) fate(product, rule, path string) fate {
+// decide returns whether this scan closes a finding of the given product, rule and file. Empty values mean unknown.
+func (d *decider) decide(product, rule, path string) decision {
 	switch {
-	case j.coverage.GetFailure() != "", len(j.products) > 0 && !j.products[product], j.failedRules[rule], path != "" && j.skipped[path]:
-		return leftAlone
-	case !j.full:
-		return j.diffFate(rule, path)
+	case d.coverage.GetFailure() != "", len(d.products) > 0 && !d.products[product], d.failedRules[rule], path != "" && d.skipped[path]:
+		return keepState
+	case !d.full:
+		return d.decideDiff(rule, path)
 	}
-	ran := j.ran(rule)
+	ran := d.ran(rule)
 	switch {
-	case j.coverage.GetRulesKnown() && !ran:
+	case d.coverage.GetRulesKnown() && !ran:
 		return ruleGone
-	case path != "" && j.renamed[path] && !j.files[path]:
+	case path != "" && d.renamed[path] && !d.files[path]:
 		return fileRenamed
-	case path == "" || !j.coverage.GetFilesKnown():
-		if j.coverage.GetRulesKnown() {
+	case path == "" || !d.coverage.GetFilesKnown():
+		if d.coverage.GetRulesKnown() {
 			return goneRule
 		}
 		return goneReport
-	case j.files[path]:
-		if j.coverage.GetRulesKnown() {
+	case d.files[path]:
+		if d.coverage.GetRulesKnown() {
 			return goneCovered
 		}
 		return goneScanned
-	case j.coverage.ListsAll:
+	case d.coverage.ListsAll:
 		return fileGone
-	case j.knowsBefore && !j.before[path]:
+	case d.knowsBefore && !d.before[path]:
 		return fileMissing
 	}
-	return leftAlone
+	return keepState
 }
 
-// diffFate: a scan that compares with a base reports only what is new against it, and so speaks only about the files
-// that it looked at.
-func (j *judge) diffFate(rule, path string) fate {
+// decideDiff decides for a diff scan. It reports only what is new compared with its base, so it closes findings only in
+// files that it scanned.
+func (d *decider) decideDiff(rule, path string) decision {
 	switch {
-	case j.files[path] && j.ran(rule):
+	case d.files[path] && d.ran(rule):
 		return goneCovered
-	case j.renamed[path] && !j.files[path]:
+	case d.renamed[path] && !d.files[path]:
 		return fileRenamed
 	}
-	return leftAlone
+	return keepState
 }
 
-// ran reports whether the rule was run. A finding may name a part of a rule ("CA5350/md5" is of the rule CA5350).
-func (j *judge) ran(rule string) bool {
+// ran reports whether the rule was run. A finding may name a part of a rule ("CA5350/md5" belongs to the rule CA5350).
+func (d *decider) ran(rule string) bool {
 	for name := rule; ; {
-		if j.rules[name] {
+		if d.rules[name] {
 			return true
 		}
 		slash := strings.LastIndexByte(name, '/')

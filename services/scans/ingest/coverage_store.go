@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// maxCoverage is the size of a coverage after decompression, in bytes.
+	// maxCoverage is the limit of a decompressed coverage in bytes.
 	maxCoverage = 256 << 20
-	// coveragesBack is how many coverages are looked at to find one that came to a good end.
+	// coveragesBack is how many coverages are searched for one of a successful scan.
 	coveragesBack = 5
 )
 
-// coverageCodec is made once: its windows are large. Both halves may be used at the same time.
+// coverageCodec is created once, because its windows are large. Both halves are safe for concurrent use.
 var coverageCodec = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
 	if err != nil {
@@ -56,13 +56,13 @@ func decodeCoverage(content []byte) (*storev1.ScanCoverage, error) {
 	return c, proto.Unmarshal(raw, c)
 }
 
-// previousCoverage is what an earlier scan looked at.
+// previousCoverage is the coverage of an earlier scan.
 type previousCoverage struct {
 	*storev1.ScanCoverage
 	scanID int64
 }
 
-// products are those that the scan looked at; none: all of the analysis.
+// products are the scanned products. Empty means all products of the analysis.
 func (c *previousCoverage) products() []string {
 	if c.GetProduct() == "" {
 		return nil
@@ -70,8 +70,8 @@ func (c *previousCoverage) products() []string {
 	return strings.Split(c.GetProduct(), ",")
 }
 
-// coverageBefore is the latest coverage of a full scan of an analysis and ref that is suitable. oldest is the last scan
-// that was looked at; 0: there was none.
+// coverageBefore returns the latest suitable coverage of a full scan of an analysis and ref. oldest is the id of the
+// last scan that was searched; 0 means there was none.
 func (s *session) coverageBefore(ctx context.Context, a Analysis, ref string, suits func(*previousCoverage) bool) (c *previousCoverage, oldest int64, err error) {
 	rows, err := s.tx.ScanCoverage.Query().
 		Where(scancoverage.DeploymentID(s.deploymentID), scancoverage.ProjectID(s.project.ID), scancoverage.Ref(ref), scancoverage.Tool(a.Tool),
@@ -97,16 +97,16 @@ func (s *session) coverageBefore(ctx context.Context, a Analysis, ref string, su
 	return nil, oldest, nil
 }
 
-// latestCoverage is the coverage of the latest full scan of an analysis and ref that came to a good end, and looked at
-// all products that this one looks at; nil if there is none.
+// latestCoverage returns the coverage of the latest successful full scan of an analysis and ref that covered all
+// products of this scan. It returns nil if there is none.
 func (s *session) latestCoverage(ctx context.Context, g *group, ref string) (*previousCoverage, error) {
 	c, _, err := s.coverageBefore(ctx, g.Analysis, ref, func(c *previousCoverage) bool {
-		return c.GetFailure() == "" && aboutAll(c.products(), g.coverage.Products)
+		return c.GetFailure() == "" && coversAll(c.products(), g.coverage.Products)
 	})
 	return c, err
 }
 
-// readPrevious reads what the scan before looked at, where it counts: where this one says which files there are.
+// readPrevious reads the coverage of the previous scan, if this scan declares its files.
 func (s *session) readPrevious(ctx context.Context, g *matches) (err error) {
 	if g.coverage.GetFilesKnown() || len(g.coverage.GetHashes()) > 0 {
 		g.previous, err = s.latestCoverage(ctx, g.group, s.scan.Ref)
@@ -114,8 +114,8 @@ func (s *session) readPrevious(ctx context.Context, g *matches) (err error) {
 	return err
 }
 
-// isRepeat reports whether this scan says the same as the one before: a report that is sent twice is no second report
-// that leaves a file out. The one before may have looked at more products.
+// isRepeat reports whether this scan says the same as the previous one. A report that is sent twice does not count as a
+// second report without a file. The previous scan may have covered more products.
 func (c *closer) isRepeat(ctx context.Context, g *matches) (bool, error) {
 	now := g.coverage.stored()
 	now.Product = g.previous.GetProduct()
@@ -125,17 +125,17 @@ func (c *closer) isRepeat(ctx context.Context, g *matches) (bool, error) {
 	return c.tx.Scan.Query().Where(scan.ID(g.previous.scanID), scan.Commit(c.scan.Commit)).Exist(ctx)
 }
 
-// lastFullScan is the latest earlier full scan of an analysis on this ref that looked at one of its products, whether
-// it came to a good end or not; 0: none. After many of other products it is the oldest of these: then too little is
-// closed, and never too much.
+// lastFullScan returns the latest earlier full scan of an analysis on this ref that covered one of its products,
+// successful or not; 0 if there is none. If the scans that were searched all covered other products, it returns the
+// oldest of them. Then too few findings are closed, but never too many.
 func (s *session) lastFullScan(ctx context.Context, g *group) (int64, error) {
 	_, oldest, err := s.coverageBefore(ctx, g.Analysis, s.scan.Ref, func(c *previousCoverage) bool {
-		return aboutSome(c.products(), g.coverage.Products)
+		return coversAny(c.products(), g.coverage.Products)
 	})
 	return oldest, err
 }
 
-// stored is the coverage in the form in which it is kept.
+// stored is the stored form of the coverage.
 func (c *Coverage) stored() *storev1.ScanCoverage {
 	return &storev1.ScanCoverage{
 		RulesKnown: c.GetRulesKnown(), Rules: sorted(c.GetRules()), FilesKnown: c.GetFilesKnown(), Files: sorted(c.GetFiles()),
@@ -144,7 +144,7 @@ func (c *Coverage) stored() *storev1.ScanCoverage {
 	}
 }
 
-// storeCoverages keeps what each analysis looked at.
+// storeCoverages stores the coverage of each analysis.
 func (s *session) storeCoverages(ctx context.Context, groups []*matches) error {
 	var rows []*ent.ScanCoverageCreate
 	for _, g := range groups {

@@ -1,10 +1,10 @@
-// Package ingest is the only way in for results of scans, whatever format they came in: an importer passes them as a
-// [Source].
+// Package ingest stores the results of scans as findings. All report formats use it: an importer passes its results as
+// a [Source].
 //
-// It has four steps. [Read] takes the results in before the transaction, so that nobody waits for that: it makes of
-// each what its finding would be, and puts it aside (read.go, journal.go, traces.go). [Store] does the others in the
-// transaction. It matches the evidence with the findings that are stored (match.go: those of the same ref;
-// match_foreign.go: those of other refs; package findings/identity has the ladder), writes those results that bring
-// news (write.go; write_names.go names new identities), and closes what was not seen, by what the scan looked at
-// (close.go, coverage.go). Evidence of an older version of the ladder is made anew (upgrade.go).
+// An import has four steps. [Read] prepares the results before the transaction, so that it holds no lock: it computes
+// the future finding of each result and spools it (read.go, journal.go, traces.go). [Store] does the rest in the
+// transaction. It matches the evidence with the stored findings of the same ref (match.go) and of other refs
+// (match_foreign.go); package findings/identity has the ladder. It writes new and changed findings (write.go), with
+// fingerprints for new identities (write_names.go). Last, it closes findings that the scan covered but did not report
+// (close.go, coverage.go). Evidence of an older version of the ladder is recomputed (upgrade.go).
 package ingest

@@ -12,46 +12,45 @@ import (
 	"github.com/palisade/palisade/services/scans/scanner"
 )
 
-// maxJournal is how many bytes of results stay in memory: those of 10,000 usual ones.
+// maxJournal is how many bytes of results stay in memory: about 10,000 typical results.
 const maxJournal = 8 << 20
 
-// maxRules is how many rules the results of a report may name, each in each group: as many as are taken from a scanner,
-// whose results a job has to be able to store. What tools have is far less; what is known of them stays in memory until
-// the results are stored.
+// maxRules limits the rules that the results of a report may name in each group. It equals the limit for scanners, so
+// that a job can store what a scanner was allowed to send. Tools have far fewer rules. They stay in memory until the
+// results are stored.
 var maxRules = scanner.DefaultLimits().MaxRules
 
-// errManyRules refuses more.
-var errManyRules = apierr.TooLarge("the results name more than %d rules, the most that one report may: "+
-	"a ruleId is to name what was looked for, not the result; split the report, or give its rules names that results share", maxRules)
+// errManyRules rejects reports with more rules.
+var errManyRules = apierr.TooLarge("the results name more than %d rules, the limit for one report: "+
+	"a ruleId has to identify the check, not the result; split the report, or use rule names that results share", maxRules)
 
-// journal holds the results of a report as they will be stored, from when they are read until it is known which of them
-// bring news. So a report is read, and its results are rendered, once.
+// journal spools the results of a report in their stored form, from reading until matching has found out which of them
+// have to be written. So a report is parsed and its results are encoded only once.
 type journal struct {
-	spill *spill
-	rules []*ruleUse
-	known map[ruleUseKey]int
-	words map[string]string // one string for what many results say
+	spill    *spill
+	rules    []*ruleUse
+	known    map[ruleUseKey]int
+	interned map[string]string // interned strings
 }
 
 // ruleUse is a rule that results of a group name.
 type ruleUse struct {
 	of   *group
 	rule *Rule
-	name string // present name
+	name string // current name
 	id   int64
-	// hashed is the id with which the contents of the results were hashed.
+	// hashed is the rule id that went into the content hashes of the results.
 	hashed int64
 }
 
-// ruleUseKey tells them apart by how the report calls the rule, and by its present name: of texts, only the first is
-// stored.
+// ruleUseKey has the rule's name in the report and its current name. Only the first text of each key is stored.
 type ruleUseKey struct {
 	of             *group
 	reported, name string
 }
 
 func newJournal(space spool.Space) *journal {
-	return &journal{spill: newSpill(space, maxJournal), known: map[ruleUseKey]int{}, words: map[string]string{}}
+	return &journal{spill: newSpill(space, maxJournal), known: map[ruleUseKey]int{}, interned: map[string]string{}}
 }
 
 // The bits of a record.
@@ -62,7 +61,7 @@ const (
 	bitMalicious
 )
 
-// add writes a result: its size, its rule, the bits and the texts.
+// add appends a record: its size, its rule, the bits and the texts.
 func (j *journal) add(i *Result) {
 	key := ruleUseKey{i.of, i.Rule.Name, i.ruleName}
 	use, known := j.known[key]
@@ -87,11 +86,11 @@ func (j *journal) add(i *Result) {
 	}
 }
 
-// texts are what a record holds beside the content. Those from uniqueTexts on differ from result to result.
+// texts returns the fields of a record besides the content. Fields from uniqueTexts on differ from result to result.
 func (i *Result) texts() [11]*string {
 	return [...]*string{
 		&i.Product, &i.Severity, &i.Exposure, &i.Transitivity, &i.EPSSProbability, &i.ValidationState, &i.PolicyMode,
-		&i.Package, &i.Advisory, &i.path, &i.birthName,
+		&i.Package, &i.Advisory, &i.path, &i.initialFingerprint,
 	}
 }
 
@@ -106,9 +105,9 @@ func (i *Result) bits() (bits byte) {
 	return bits
 }
 
-var errJournal = errors.New("what was put aside of a result cannot be read")
+var errJournal = errors.New("the journal of results is corrupt")
 
-// each passes the results that wanted chooses by their group and number in it, without their content: see load.
+// each yields the results that wanted selects, with their group and index, but without their content: see load.
 func (j *journal) each(wanted func(of *group) (result int, ok bool), yield func(*Result) error) error {
 	var buffer []byte
 	for n := range j.spill.parts {
@@ -143,7 +142,7 @@ func (j *journal) each(wanted func(of *group) (result int, ok bool), yield func(
 	return nil
 }
 
-// decode reads a record, which becomes part of the result.
+// decode reads a record. The result keeps a reference to it.
 func (j *journal) decode(i *Result, use *ruleUse, record []byte) bool {
 	if len(record) < 9 {
 		return false
@@ -161,7 +160,7 @@ func (j *journal) decode(i *Result, use *ruleUse, record []byte) bool {
 		}
 		record = record[width:]
 		if n < uniqueTexts {
-			*text = j.word(record[:size])
+			*text = j.intern(record[:size])
 		} else {
 			*text = string(record[:size])
 		}
@@ -173,21 +172,21 @@ func (j *journal) decode(i *Result, use *ruleUse, record []byte) bool {
 	return true
 }
 
-// maxWords bounds the words that are kept; whatever a report says, they are few.
-const maxWords = 1000
+// maxInterned bounds the interned strings. Normal reports have few.
+const maxInterned = 1000
 
-func (j *journal) word(text []byte) string {
-	word, known := j.words[string(text)]
+func (j *journal) intern(text []byte) string {
+	word, known := j.interned[string(text)]
 	if !known {
 		word = string(text)
-		if len(j.words) < maxWords {
-			j.words[word] = word
+		if len(j.interned) < maxInterned {
+			j.interned[word] = word
 		}
 	}
 	return word
 }
 
-// load reads the content of a result that came from the journal.
+// load decodes the content of a result that came from the journal.
 func (i *Result) load() error {
 	if i.Content != nil {
 		return nil
@@ -198,5 +197,5 @@ func (i *Result) load() error {
 
 func (j *journal) close() {
 	j.spill.close()
-	j.rules, j.known, j.words = nil, nil, nil
+	j.rules, j.known, j.interned = nil, nil, nil
 }

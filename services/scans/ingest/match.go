@@ -17,55 +17,55 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// group is what was read of one analysis.
+// group has what was read for one analysis.
 type group struct {
 	Analysis
-	coverage *Coverage
-	rules    map[uint64]string   // present names by hash
-	traces   *traces             // of the results
-	found    [len(products)]bool // products of the results
-	places   []place             // of the results, sorted; until they are matched
-	names    *identity.Assigner  // until all are read
+	coverage   *Coverage
+	rules      map[uint64]string   // current names by hash
+	traces     *traces             // of the results
+	found      [len(products)]bool // products of the results
+	byLocation []locationEntry     // of the results, sorted; nil after matching
+	names      *identity.Assigner  // nil after reading
 }
 
-// matched is which finding each result is.
+// matched says which finding each result is.
 type matched struct {
-	groups []*matches // in one order, so that the same report is always worked in the same way
-	// newProject: it had no finding before this scan.
+	groups []*matches // sorted, so that importing a report twice does the same
+	// newProject says that the project had no findings before this scan.
 	newProject bool
 }
 
-// matches are those of a group.
+// matches has the matches of one group.
 type matches struct {
 	*group
-	// previous is the latest full scan of the same analysis that came to a good end; nil: there is none, or none is
-	// needed.
+	// previous is the latest successful full scan of the same analysis; nil if there is none or it is not needed.
 	previous *previousCoverage
-	// joined are the findings of this ref that the results are, by id; 0: none.
+	// joined has the id of the finding of this ref for each result; 0 means no finding.
 	joined []int64
-	// settled are those of which nothing has to be written: the finding is stored just so.
-	settled settled
-	// left are the findings that were there, and that no result is at first sight.
-	left []int64
-	// met are sorted ids of findings that results are; late are such that were joined since.
-	met  []int64
-	late map[int64]bool
-	// rungs are by which evidence results were recognised, where it is not exact, and considered what was near.
+	// unchanged has the results that equal their stored finding and need no write.
+	unchanged unchanged
+	// unjoined has the open findings that the first pass joined to no result.
+	unjoined []int64
+	// joinedIDs has the sorted ids of the joined findings. rejoined has the findings that were joined after it was
+	// built.
+	joinedIDs []int64
+	rejoined  map[int64]bool
+	// rungs has the evidence of inexact joins by result. considered has the candidates.
 	rungs      map[int]string
 	considered map[int][]*storev1.FindingMatchCandidate
-	// named are results that are the same as a finding of another ref; taken are their names.
-	named map[int]*foreignJoin
-	taken map[string]bool
+	// foreign has the results that equal a finding of another ref. taken has the fingerprints of those findings.
+	foreign map[int]*foreignJoin
+	taken   map[string]bool
 }
 
 func newMatches(g *group) *matches {
 	return &matches{
-		group: g, late: map[int64]bool{}, rungs: map[int]string{}, considered: map[int][]*storev1.FindingMatchCandidate{},
-		named: map[int]*foreignJoin{}, taken: map[string]bool{},
+		group: g, rejoined: map[int64]bool{}, rungs: map[int]string{}, considered: map[int][]*storev1.FindingMatchCandidate{},
+		foreign: map[int]*foreignJoin{}, taken: map[string]bool{},
 	}
 }
 
-// unknown is how many results are no finding of this ref yet.
+// unknown is the number of results without a finding of this ref.
 func (m *matched) unknown() (n int) {
 	for _, g := range m.groups {
 		for _, id := range g.joined {
@@ -80,7 +80,7 @@ func (m *matched) unknown() (n int) {
 // matcher is the step that decides which finding each result is.
 type matcher struct {
 	*session
-	// freshRules are the ids of rules that this scan made.
+	// freshRules are the ids of rules that this scan created.
 	freshRules map[int64]bool
 }
 
@@ -103,7 +103,8 @@ func (s *session) match(ctx context.Context, read *Reading, freshRules map[int64
 	return all, read.spillError()
 }
 
-// matchGroup joins the results of one analysis to its findings on this ref, and the rest to identities of other refs.
+// matchGroup joins the results of one analysis to findings of this ref, and the remaining results to identities of
+// other refs.
 func (m *matcher) matchGroup(ctx context.Context, g *matches) error {
 	former, err := m.formerHashes(ctx, g.Tool)
 	if err != nil {
@@ -114,13 +115,13 @@ func (m *matcher) matchGroup(ctx context.Context, g *matches) error {
 		return err
 	}
 	for _, k := range known {
-		g.left = append(g.left, k.ID)
+		g.unjoined = append(g.unjoined, k.ID)
 	}
-	open := g.unmatched(nil)
-	if len(open) == 0 {
+	pending := g.unmatched(nil)
+	if len(pending) == 0 {
 		return nil
 	}
-	rules, err := m.ruleIDs(ctx, g, open)
+	rules, err := m.ruleIDs(ctx, g, pending)
 	if err != nil {
 		return err
 	}
@@ -133,21 +134,21 @@ func (m *matcher) matchGroup(ctx context.Context, g *matches) error {
 		known = append(known, closed...)
 	}
 	if len(known) > 0 {
-		g.climb(known, open, m.scan.IsFullScan)
-		open = g.unmatched(open)
+		g.matchByLadder(known, pending, m.scan.IsFullScan)
+		pending = g.unmatched(pending)
 	}
-	g.noteMet()
-	return m.matchForeign(ctx, g, former, rules, open)
+	g.indexJoined()
+	return m.matchForeign(ctx, g, former, rules, pending)
 }
 
-// climb joins what is left by the whole ladder. What was joined in the same files takes part again: it tells by how
-// much lines have moved.
-func (g *matches) climb(known []identity.Known, open []int, full bool) {
+// matchByLadder joins the remaining results by the whole ladder. Results of the same files that are joined already take
+// part again, because they show by how much lines have moved.
+func (g *matches) matchByLadder(known []identity.Known, pending []int, full bool) {
 	files := map[uint64]bool{}
 	for _, k := range known {
 		files[k.Path] = true
 	}
-	for _, n := range open {
+	for _, n := range pending {
 		files[g.traces.at(n).Path] = true
 	}
 	var results []int
@@ -160,9 +161,9 @@ func (g *matches) climb(known []identity.Known, open []int, full bool) {
 		results, evidence = append(results, n), append(evidence, t.Evidence)
 		if id != 0 {
 			known = append(known, identity.Known{Evidence: t.Evidence, ID: id, Open: true})
-			g.left = append(g.left, id)
+			g.unjoined = append(g.unjoined, id)
 			g.joined[n] = 0
-			g.settled.remove(n, t.product)
+			g.unchanged.remove(n, t.product)
 		}
 	}
 	for i, join := range identity.Match(known, evidence, g.options(known, full)) {
@@ -180,43 +181,43 @@ func (g *matches) climb(known []identity.Known, open []int, full bool) {
 	}
 }
 
-// unmatched are the results that nothing was joined to: all, or those of some.
-func (g *matches) unmatched(of []int) (open []int) {
+// unmatched returns the results that have no finding: among all results, or among the given ones.
+func (g *matches) unmatched(of []int) (pending []int) {
 	if of == nil {
 		for n, id := range g.joined {
 			if id == 0 {
-				open = append(open, n)
+				pending = append(pending, n)
 			}
 		}
-		return open
+		return pending
 	}
 	for _, n := range of {
-		if g.joined[n] == 0 && g.named[n] == nil {
-			open = append(open, n)
+		if g.joined[n] == 0 && g.foreign[n] == nil {
+			pending = append(pending, n)
 		}
 	}
-	return open
+	return pending
 }
 
-// noteMet makes the list that isMet asks.
-func (g *matches) noteMet() {
-	g.met = g.met[:0]
+// indexJoined builds the list that isJoined searches.
+func (g *matches) indexJoined() {
+	g.joinedIDs = g.joinedIDs[:0]
 	for _, id := range g.joined {
 		if id != 0 {
-			g.met = append(g.met, id)
+			g.joinedIDs = append(g.joinedIDs, id)
 		}
 	}
-	slices.Sort(g.met)
+	slices.Sort(g.joinedIDs)
 }
 
-// isMet reports whether a result is this finding.
-func (g *matches) isMet(id int64) bool {
-	_, met := slices.BinarySearch(g.met, id)
-	return met || g.late[id]
+// isJoined reports whether a result was joined to this finding.
+func (g *matches) isJoined(id int64) bool {
+	_, joined := slices.BinarySearch(g.joinedIDs, id)
+	return joined || g.rejoined[id]
 }
 
-// options are what the coverage says about files. A scan that compares with a base looks at few files: the others are
-// as they were. A scan that failed may not have come to any of them: what it did not see is taken to be where it was.
+// options derives the options of matching from the coverage. A diff scan reads few files; all other files are
+// unchanged. A failed scan may not have reached a file, so its open findings are taken to be unchanged.
 func (g *matches) options(known []identity.Known, full bool) identity.Options {
 	o := identity.Options{Renamed: pathHashes(g.coverage.GetRenamed()), Skipped: pathHashes(g.coverage.GetSkipped())}
 	if g.coverage.GetFailure() != "" {
@@ -256,8 +257,7 @@ func pathHashes(lists ...[]string) map[uint64]bool {
 	return set
 }
 
-// movedFiles finds files that have another path now: their content was in one file before that is gone, and is in one
-// new file.
+// movedFiles finds renamed files: the content was in exactly one file that is gone, and is in exactly one new file.
 func movedFiles(before, now map[string]string) map[uint64]uint64 {
 	gone, fresh := map[string][]string{}, map[string][]string{}
 	for path, hash := range before {
@@ -279,7 +279,7 @@ func movedFiles(before, now map[string]string) map[uint64]uint64 {
 	return moved
 }
 
-// formerHashes are the present names of a tool's rules by the hashes of their former names.
+// formerHashes maps the hashes of former rule names of a tool to the hashes of their current names.
 func (m *matcher) formerHashes(ctx context.Context, tool string) (map[uint64]uint64, error) {
 	names, err := m.names.of(ctx, tool)
 	if err != nil {
@@ -294,9 +294,9 @@ func (m *matcher) formerHashes(ctx context.Context, tool string) (map[uint64]uin
 
 func ruleHash(name string) uint64 { return identity.EvidenceOf(identity.Text{Rule: name}).Rule }
 
-// readKnown reads the findings of an analysis that a condition leaves, and their refs.
+// readKnown reads the findings of an analysis that satisfy a condition, and their refs.
 func (m *matcher) readKnown(ctx context.Context, g *group, former map[uint64]uint64, where *entsql.Predicate) (known []identity.Known, refs []string, err error) {
-	same := map[string]string{} // one string for the many rows of a ref
+	same := map[string]string{} // interns refs, which most rows share
 	err = m.eachKnown(ctx, g, former, where, true, func() yieldKnown {
 		known, refs = nil, nil
 		return func(k *identity.Known, name, ref []byte, _ *stored) {
@@ -326,8 +326,8 @@ func (b byID) Swap(i, j int) {
 // errOutdated says that a finding has evidence of another version of the ladder.
 var errOutdated = errors.New("its evidence is of another version")
 
-// eachKnown passes the findings of an analysis that a condition leaves, with the present names of their rules. If one
-// is of another version of the ladder, the project is upgraded, and all begins anew.
+// eachKnown yields the findings of an analysis that satisfy a condition, with the current names of their rules. If it
+// reads evidence of another version of the ladder, it upgrades the project and starts again.
 func (m *matcher) eachKnown(ctx context.Context, g *group, former map[uint64]uint64, where *entsql.Predicate, named bool, begin func() yieldKnown) error {
 	err := m.scanKnown(ctx, g, former, where, named, begin())
 	if !errors.Is(err, errOutdated) {
@@ -339,12 +339,12 @@ func (m *matcher) eachKnown(ctx context.Context, g *group, former map[uint64]uin
 	return m.scanKnown(ctx, g, former, where, named, begin())
 }
 
-// yieldKnown takes a finding, with its name and ref if they were asked for, else with what else is stored of it;
-// nothing of it may be kept but copies.
+// yieldKnown receives a finding: with its fingerprint and ref if they were requested, otherwise with its stored state.
+// The slices and pointers are valid during the call only.
 type yieldKnown func(k *identity.Known, name, ref []byte, about *stored)
 
-// scanKnown goes round ent, which would make whole rows of the hundreds of thousands that there may be, and so it names
-// the deployment itself. They come in no order: to sort them, the database would have to hold them all.
+// scanKnown bypasses ent, which would build whole entities of hundreds of thousands of rows. So the query itself has to
+// limit the deployment. The rows are unordered: sorting would make the database hold all of them.
 func (m *matcher) scanKnown(ctx context.Context, g *group, former map[uint64]uint64, where *entsql.Predicate, named bool, yield yieldKnown) (err error) {
 	columns := []string{finding.FieldID, finding.FieldState, finding.FieldEvidence, finding.FieldContentHash, finding.FieldFilePath}
 	if named {
@@ -361,7 +361,7 @@ func (m *matcher) scanKnown(ctx context.Context, g *group, former map[uint64]uin
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	var state, encoded, name, ref sql.RawBytes
-	var id, hash any // converted by nobody
+	var id, hash any // no conversion
 	into := []any{&id, &state, &encoded, &hash, &ref}
 	if named {
 		into[3] = &name
@@ -389,7 +389,7 @@ func (m *matcher) scanKnown(ctx context.Context, g *group, former map[uint64]uin
 	return rows.Err()
 }
 
-// stateWord is the constant for a state, so that the many need no memory.
+// stateWord returns the constant for a state, which saves an allocation per row.
 func stateWord(state []byte) string {
 	for _, word := range [...]string{lifecycle.Unresolved, lifecycle.Muted, lifecycle.Fixed, lifecycle.Removed} {
 		if string(state) == word {
@@ -399,7 +399,7 @@ func stateWord(state []byte) string {
 	return string(state)
 }
 
-// knownOf is the condition for the findings of an analysis that have not gone into others.
+// knownOf is the condition for the findings of an analysis that are not merged into others.
 func (m *matcher) knownOf(g *group, where *entsql.Predicate) *entsql.Predicate {
 	return entsql.And(
 		entsql.EQ(finding.FieldDeploymentID, m.deploymentID), entsql.EQ(finding.FieldProjectID, m.project.ID),

@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// foreignJoin is the finding of another ref that a result is the same as.
+// foreignJoin is the finding of another ref that a result equals.
 type foreignJoin struct {
 	id        int64
 	name, ref string
@@ -23,10 +23,10 @@ type foreignJoin struct {
 	evidence  []byte
 }
 
-// matchForeign looks for the identities of results that are new on this ref: first on the branch that people look at,
-// by the whole ladder, then on all others, by equal evidence.
-func (m *matcher) matchForeign(ctx context.Context, g *matches, former map[uint64]uint64, rules []int64, open []int) error {
-	if len(open) == 0 || len(rules) == 0 {
+// matchForeign looks for the identities of results that are new on this ref. It matches against the primary branch by
+// the whole ladder, and then against all other refs by equal evidence.
+func (m *matcher) matchForeign(ctx context.Context, g *matches, former map[uint64]uint64, rules []int64, pending []int) error {
+	if len(pending) == 0 || len(rules) == 0 {
 		return nil
 	}
 	others, err := m.otherRefs(ctx)
@@ -41,7 +41,7 @@ func (m *matcher) matchForeign(ctx context.Context, g *matches, former map[uint6
 	here := make(map[string]int64, len(known))
 	for _, k := range known {
 		here[k.Name] = k.ID
-		if g.isMet(k.ID) {
+		if g.isJoined(k.ID) {
 			g.taken[k.Name] = true
 		}
 	}
@@ -55,13 +55,13 @@ func (m *matcher) matchForeign(ctx context.Context, g *matches, former map[uint6
 		if err != nil {
 			return err
 		}
-		g.joinForeign(known, refs, here, open, o)
-		open = g.unmatched(open)
+		g.joinForeign(known, refs, here, pending, o)
+		pending = g.unmatched(pending)
 	}
-	return m.matchByKey(ctx, g, primary, former, here, open)
+	return m.matchByKey(ctx, g, primary, former, here, pending)
 }
 
-// movedSince says which files have moved since the primary branch was scanned.
+// movedSince returns the files that have moved since the latest scan of the primary branch.
 func (m *matcher) movedSince(ctx context.Context, g *matches, primary string, known int) (o identity.Options, err error) {
 	if known == 0 || len(g.coverage.GetHashes()) == 0 {
 		return o, nil
@@ -73,7 +73,7 @@ func (m *matcher) movedSince(ctx context.Context, g *matches, primary string, kn
 	return o, err
 }
 
-// otherRefs reports whether another ref of the project was scanned. Both questions are answered by a look at the index.
+// otherRefs reports whether another ref of the project was scanned. Both queries need only one index lookup.
 func (m *matcher) otherRefs(ctx context.Context) (bool, error) {
 	below, err := m.tx.Scan.Query().Where(scan.DeploymentID(m.deploymentID), scan.ProjectID(m.project.ID), scan.RefLT(m.scan.Ref)).Exist(ctx)
 	if err != nil || below {
@@ -82,8 +82,8 @@ func (m *matcher) otherRefs(ctx context.Context) (bool, error) {
 	return m.tx.Scan.Query().Where(scan.DeploymentID(m.deploymentID), scan.ProjectID(m.project.ID), scan.RefGT(m.scan.Ref)).Exist(ctx)
 }
 
-// ruleIDs are the rows of the rules of results, under their present and former names, but for those that this scan
-// made: nothing was found by them before.
+// ruleIDs returns the stored ids of the results' rules, under current and former names. It omits rules that this scan
+// created, because they have no earlier findings.
 func (m *matcher) ruleIDs(ctx context.Context, g *matches, results []int) ([]int64, error) {
 	aliases, err := m.names.of(ctx, g.Tool)
 	if err != nil {
@@ -114,14 +114,14 @@ func (m *matcher) ruleIDs(ctx context.Context, g *matches, results []int) ([]int
 	return slices.DeleteFunc(ids, func(id int64) bool { return m.freshRules[id] }), nil
 }
 
-// matchByKey looks the strongest evidence of open results up on all refs.
-func (m *matcher) matchByKey(ctx context.Context, g *matches, primary string, former map[uint64]uint64, here map[string]int64, open []int) error {
+// matchByKey looks up the strongest evidence of unmatched results on all refs.
+func (m *matcher) matchByKey(ctx context.Context, g *matches, primary string, former map[uint64]uint64, here map[string]int64, pending []int) error {
 	formerOf := map[uint64][]uint64{}
 	for old, now := range former {
 		formerOf[now] = append(formerOf[now], old)
 	}
 	keys := map[int64][]int{}
-	for _, n := range open {
+	for _, n := range pending {
 		e := g.traces.at(n).Evidence
 		keys[e.Key()] = append(keys[e.Key()], n)
 		for _, e.Rule = range formerOf[e.Rule] {
@@ -145,7 +145,7 @@ func (m *matcher) matchByKey(ctx context.Context, g *matches, primary string, fo
 		var results []int
 		for _, key := range part {
 			for _, n := range keys[key] {
-				if g.joined[n] == 0 && g.named[n] == nil {
+				if g.joined[n] == 0 && g.foreign[n] == nil {
 					results = append(results, n)
 				}
 			}
@@ -156,7 +156,7 @@ func (m *matcher) matchByKey(ctx context.Context, g *matches, primary string, fo
 	return nil
 }
 
-// latestOfName leaves one finding of each identity: that of the primary branch, else the youngest.
+// latestOfName keeps one finding of each identity: the finding of the primary branch, or else the latest.
 func latestOfName(known []identity.Known, refs []string, primary string) ([]identity.Known, []string) {
 	last := map[string]int{}
 	for n, k := range known {
@@ -174,9 +174,9 @@ func latestOfName(known []identity.Known, refs []string, primary string) ([]iden
 	return one, of
 }
 
-// joinForeign matches open results with findings of other refs. A finding that is here by the name of a chosen one is
-// that one; where a result is joined to it already, the name is taken.
-func (g *matches) joinForeign(known []identity.Known, refs []string, here map[string]int64, open []int, o identity.Options) {
+// joinForeign matches unmatched results with findings of other refs. If this ref has a finding of the same identity,
+// the result becomes that finding. Identities that a result of this scan has already are excluded.
+func (g *matches) joinForeign(known []identity.Known, refs []string, here map[string]int64, pending []int, o identity.Options) {
 	free, freeRefs := known[:0:0], refs[:0:0]
 	for n, k := range known {
 		if !g.taken[k.Name] {
@@ -186,12 +186,12 @@ func (g *matches) joinForeign(known []identity.Known, refs []string, here map[st
 	if len(free) == 0 {
 		return
 	}
-	evidence := make([]identity.Evidence, len(open))
-	for n, result := range open {
+	evidence := make([]identity.Evidence, len(pending))
+	for n, result := range pending {
 		evidence[n] = g.traces.at(result).Evidence
 	}
 	for n, join := range identity.Match(free, evidence, o) {
-		result := open[n]
+		result := pending[n]
 		if len(join.Considered) > 0 {
 			g.considered[result] = append(g.considered[result], candidates(free, join.Considered)...)
 		}
@@ -199,18 +199,18 @@ func (g *matches) joinForeign(known []identity.Known, refs []string, here map[st
 			continue
 		}
 		k := free[join.Known]
-		g.named[result] = &foreignJoin{id: k.ID, name: k.Name, ref: freeRefs[join.Known], rung: join.Rung, evidence: k.Evidence.Encode()}
+		g.foreign[result] = &foreignJoin{id: k.ID, name: k.Name, ref: freeRefs[join.Known], rung: join.Rung, evidence: k.Evidence.Encode()}
 		g.taken[k.Name] = true
 		if own := here[k.Name]; own != 0 {
-			g.meet(result, own)
+			g.rejoin(result, own)
 		}
 	}
 }
 
-// meet joins a result to a finding of this ref that it was not joined to at first.
-func (g *matches) meet(result int, id int64) { g.joined[result], g.late[id] = id, true }
+// rejoin matches a result to a finding of this ref that the first pass left unmatched.
+func (g *matches) rejoin(result int, id int64) { g.joined[result], g.rejoined[id] = id, true }
 
-// candidates are what was considered for a result, by the ids of the findings.
+// candidates converts candidates to their stored form, with finding ids in place of indexes.
 func candidates(known []identity.Known, list []identity.Candidate) []*storev1.FindingMatchCandidate {
 	out := make([]*storev1.FindingMatchCandidate, len(list))
 	for n, c := range list {

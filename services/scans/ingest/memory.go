@@ -6,53 +6,52 @@ import (
 	"sync"
 )
 
-// manyResults is from where on an import holds so much that the collector has to work harder, and after how many more
-// this is looked at again.
-const manyResults = 20_000
+// gcTuningThreshold is the number of results above which an import lowers GOGC. GOGC is computed again every
+// gcTuningThreshold results.
+const gcTuningThreshold = 20_000
 
-// While imports hold much, the heap may grow by manyRoom bytes, but by no less than manyPercent of what is alive:
-// nearly all of that is numbers, which the collector does not look at. More room would be less work for it, of which
-// callers feel every bit.
-const manyRoom, manyPercent = 40 << 20, 25
+// During large imports the heap may grow by heapHeadroom bytes before a collection, but by at least minGCPercent of the
+// live heap. Most of that heap has no pointers and is not scanned. More headroom would save collector work, which slows
+// down other requests.
+const heapHeadroom, minGCPercent = 40 << 20, 25
 
-// largeImports counts the imports that hold much, and keeps how the collector worked before.
+// largeImports counts the large imports, and has the GOGC from before the first of them.
 var largeImports struct {
 	sync.Mutex
 	count, percent int
 }
 
-// memory is what an import does about its own.
-type memory struct{ results int }
+// gcTuner adapts GOGC to the size of an import.
+type gcTuner struct{ results int }
 
-// add counts a result. The server lets its heap grow to a multiple of what is alive, since usually little is. With what
-// has to be known of hundreds of thousands of results that would be hundreds of megabytes: meanwhile it may grow by
-// less, now and then by another share.
-func (m *memory) add() {
-	if m.results++; m.results%manyResults != 0 {
+// add counts a result. The server usually runs with a high GOGC, because little of its heap is live. With the evidence
+// of hundreds of thousands of results, this would cost hundreds of megabytes. So GOGC is lower during large imports.
+func (t *gcTuner) add() {
+	if t.results++; t.results%gcTuningThreshold != 0 {
 		return
 	}
 	largeImports.Lock()
 	defer largeImports.Unlock()
-	if m.results == manyResults {
+	if t.results == gcTuningThreshold {
 		if largeImports.count++; largeImports.count == 1 {
-			largeImports.percent = debug.SetGCPercent(manyPercent)
+			largeImports.percent = debug.SetGCPercent(minGCPercent)
 		}
 	}
-	debug.SetGCPercent(min(largePercent(), largeImports.percent)) // the operator may want less, or none
+	debug.SetGCPercent(min(gcPercent(), largeImports.percent)) // the operator may have set a lower GOGC
 }
 
-// largePercent is by how much the heap may grow now.
-func largePercent() int {
+// gcPercent is the GOGC for the present size of the live heap.
+func gcPercent() int {
 	alive := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(alive)
-	return int(max(manyPercent, manyRoom*100/max(1, alive[0].Value.Uint64())))
+	return int(max(minGCPercent, heapHeadroom*100/max(1, alive[0].Value.Uint64())))
 }
 
-// release puts things back when the import has ended and nothing holds its results any more. Without a collection the
-// next one would wait until the heap is a multiple of what the import held.
-func (m *memory) release() {
-	many := m.results >= manyResults
-	if m.results = 0; !many {
+// release restores GOGC after the last large import, when nothing refers to its results any more. It collects at once;
+// otherwise the next collection would wait until the heap is a multiple of what the import held.
+func (t *gcTuner) release() {
+	many := t.results >= gcTuningThreshold
+	if t.results = 0; !many {
 		return
 	}
 	largeImports.Lock()

@@ -19,7 +19,7 @@ import (
 	"github.com/palisade/palisade/services/internal/spool"
 )
 
-// Rows are written without ent: no column that it knows may be forgotten.
+// Rows are written without ent, so the list of columns has to be complete.
 func TestFindingColumns(t *testing.T) {
 	var written []string
 	for _, column := range findingColumns {
@@ -31,14 +31,14 @@ func TestFindingColumns(t *testing.T) {
 	if !slices.Equal(written, schema) {
 		t.Errorf("rows have %v, the schema has %v", written, schema)
 	}
-	for _, name := range append(slices.Clone(fetched), finding.FieldPolicyMode) {
+	for _, name := range append(slices.Clone(upsertedColumns), finding.FieldPolicyMode) {
 		if !slices.Contains(schema, name) {
 			t.Errorf("an upsert takes %s, which the schema does not have", name)
 		}
 	}
 }
 
-// What rows have in common is one parameter, and columns that none has are left out.
+// Equal columns share one parameter, and columns that are null in all rows are omitted.
 func TestInsertPlan(t *testing.T) {
 	advisory := "CVE-2026-1"
 	rows := []*ent.Finding{
@@ -88,7 +88,7 @@ func spaceIn(t testing.TB, dir string) spool.Space {
 	return files.Of(t.Context())
 }
 
-// Traces come back as they were, from memory and from the file.
+// Traces can be read back, from memory and from the file.
 func TestTraces(t *testing.T) {
 	dir := t.TempDir()
 	space := spaceIn(t, dir)
@@ -121,7 +121,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// What is put aside of a result comes back, if it is wanted.
+// The journal returns the results that are wanted.
 func TestJournal(t *testing.T) {
 	dir := t.TempDir()
 	space := spaceIn(t, dir)
@@ -172,7 +172,7 @@ func TestJournal(t *testing.T) {
 	})
 }
 
-// A content is rendered once, and hashed as if it had no commit.
+// Content is encoded once, and hashed as if it had no commit.
 func TestHashWithoutCommit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String()
@@ -201,7 +201,7 @@ func TestHashWithoutCommit(t *testing.T) {
 func BenchmarkJournal(b *testing.B) {
 	j := newJournal(spaceIn(b, b.TempDir()))
 	defer j.close()
-	i := &Result{of: &group{}, Rule: &Rule{}, ruleName: "r", Product: vocabulary.SAST, Severity: "high", path: "services/a/b.go", birthName: "0123456789abcdef0123456789abcdef", encoded: make([]byte, 700)}
+	i := &Result{of: &group{}, Rule: &Rule{}, ruleName: "r", Product: vocabulary.SAST, Severity: "high", path: "services/a/b.go", initialFingerprint: "0123456789abcdef0123456789abcdef", encoded: make([]byte, 700)}
 	b.ReportAllocs()
 	for b.Loop() {
 		j.add(i)

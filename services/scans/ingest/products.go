@@ -8,11 +8,11 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 )
 
-// replacedProducts are the products of the findings that the report may be about, sorted: those that it was made for,
-// and those of its results. nil: it does not say, and so it is about all.
+// replacedProducts returns the sorted products that the report replaces: the products that it was made for, and the
+// products of its results. Nil means all products, because the report does not say.
 //
-// A report of secrets is not about the findings that the same tool made in code, even where rule, file and line are the
-// same.
+// For example, a secrets report does not replace findings that the same tool reported in code, even if rule, file and
+// line are equal.
 func (g *group) replacedProducts() []string {
 	if len(g.coverage.Products) == 0 {
 		return nil
@@ -26,33 +26,34 @@ func (g *group) replacedProducts() []string {
 	return sorted(list)
 }
 
-// replaces reports whether a finding of this product may be one of those that the report is about.
+// replaces reports whether the report replaces findings of this product.
 func (g *group) replaces(product string) bool {
 	list := g.replacedProducts()
 	return list == nil || slices.Contains(list, product)
 }
 
-// ofProducts is the condition for findings that the report of an analysis is about.
+// ofProducts is the condition for the findings that the report of an analysis replaces.
 func (g *group) ofProducts() *entsql.Predicate {
 	var list []any
 	for _, product := range g.replacedProducts() {
 		list = append(list, product)
 	}
 	if len(list) == 0 || len(list) >= len(products)-1 {
-		return entsql.NotNull(finding.FieldIssueType) // all
+		return entsql.NotNull(finding.FieldIssueType) // all products
 	}
 	return entsql.In(finding.FieldIssueType, list...)
 }
 
-// aboutAll reports whether a report that was made for some products says all that one for others does; none are all.
-func aboutAll(these, others []string) bool {
+// coversAll reports whether a report for these products covers everything that a report for others covers. An empty
+// list means all products.
+func coversAll(these, others []string) bool {
 	if len(these) == 0 {
 		return true
 	}
 	return len(others) > 0 && !slices.ContainsFunc(others, func(product string) bool { return !slices.Contains(these, product) })
 }
 
-// aboutSome reports whether both speak of a product; none are all.
-func aboutSome(these, others []string) bool {
+// coversAny reports whether the lists share a product. An empty list means all products.
+func coversAny(these, others []string) bool {
 	return len(these) == 0 || len(others) == 0 || slices.ContainsFunc(others, func(product string) bool { return slices.Contains(these, product) })
 }

@@ -15,46 +15,45 @@ import (
 	"github.com/palisade/palisade/services/internal/traffic"
 )
 
-// Input is how the results of a scan are read.
+// Input is what Read needs.
 type Input struct {
 	Results Source
-	// Commit is what the findings name.
+	// Commit is stored in the findings.
 	Commit string
-	// Calls go before reading and storing.
+	// Calls has the in-flight requests, which take precedence over reading and storing.
 	Calls *traffic.Calls
-	// Spool holds results that are too many for the memory.
+	// Spool is disk space for results that do not fit into memory.
 	Spool spool.Space
-	// FormerNames are the present names of rules by tool and former name, as the report declares them.
+	// FormerNames maps former rule names to current ones, by tool, as the report declares them.
 	FormerNames map[string]map[string]string
 }
 
-// Reading is a report that was read: its evidence to match, and its results as they will be stored, put aside. That is
-// up to two thirds of what there is to do, and whoever holds the only writer or a project meanwhile makes others wait
-// for nothing: see Read. Whoever has one releases it.
+// Reading is a report that was read: evidence for matching, and results in their stored form, spooled. Reading is up to
+// two thirds of the work of an import, and takes no lock: see Read. The caller has to release it.
 type Reading struct {
 	Input
 	work   *traffic.Work
 	names  *ruleNames
 	groups map[Analysis]*group
-	// knownRules are the ids of rules with which contents were hashed; 0: the rule was not stored then.
+	// knownRules has the rule ids that went into content hashes; 0 for rules that were not stored at that time.
 	knownRules map[ruleKey]int64
 	journal    *journal
-	// covered says in words what is known of what each analysis looked at.
+	// covered describes the coverage of each analysis as text.
 	covered map[Analysis]string
-	memory  memory
+	memory  gcTuner
 	batch   []*Result
 	hasher  identity.Hasher
-	// encoding is used again and again.
+	// encoding is a buffer that is reused.
 	encoding []byte
 }
 
-// Read reads results. It changes nothing, and asks db only for the names and the ids of rules: should those be others
-// once the results are stored, Store notices.
+// Read reads results. It changes nothing, and reads only names and ids of rules from db. If they have changed when the
+// results are stored, Store notices.
 func Read(ctx context.Context, db *ent.Client, r Input) (*Reading, error) {
 	p := &Reading{Input: r}
 	done := false
 	defer func() {
-		if !done { // also when the source panics
+		if !done { // also if the source panics
 			p.Release()
 		}
 	}()
@@ -65,7 +64,7 @@ func Read(ctx context.Context, db *ent.Client, r Input) (*Reading, error) {
 	return p, nil
 }
 
-// read reads the results with names that the caller knows, anew if it has done so before.
+// read reads the results under the given rule names. It starts again if it has been called before.
 func (p *Reading) read(ctx context.Context, db *ent.Client, names *ruleNames) error {
 	p.Release()
 	*p = Reading{
@@ -82,23 +81,23 @@ func (p *Reading) read(ctx context.Context, db *ent.Client, names *ruleNames) er
 		if p.batch = append(p.batch, i); len(p.batch) < batchSize {
 			return nil
 		}
-		return p.putAside(ctx, db)
+		return p.prepareBatch(ctx, db)
 	})
 	if err != nil {
 		return err
 	}
-	if err := p.putAside(ctx, db); err != nil {
+	if err := p.prepareBatch(ctx, db); err != nil {
 		return err
 	}
 	p.journal.spill.seal()
 	for _, g := range p.groups {
 		g.traces.done()
-		g.places, g.names = placesOf(g.traces), nil
+		g.byLocation, g.names = indexByLocation(g.traces), nil
 	}
 	return errors.Join(p.spillError(), p.cover(ctx))
 }
 
-// cover asks what the scan looked at.
+// cover reads the coverage from the source.
 func (p *Reading) cover(ctx context.Context) error {
 	coverages, err := p.Results.Coverages()
 	if err != nil {
@@ -108,12 +107,12 @@ func (p *Reading) cover(ctx context.Context) error {
 		if err := p.presentRules(ctx, key.Tool, covered); err != nil {
 			return err
 		}
-		p.groupOf(key).coverage, p.covered[key] = covered, covered.words()
+		p.groupOf(key).coverage, p.covered[key] = covered, covered.summary()
 	}
 	return nil
 }
 
-// Release lets go of all that is held, on disk and in memory. It may be called again.
+// Release frees everything on disk and in memory. It may be called more than once.
 func (p *Reading) Release() {
 	for _, g := range p.groups {
 		g.traces.close()
@@ -136,15 +135,15 @@ func (p *Reading) groupOf(key Analysis) *group {
 	return g
 }
 
-// inOrder are the groups in one order.
+// inOrder returns the groups in a fixed order.
 func (p *Reading) inOrder() []*group {
 	return slices.SortedFunc(maps.Values(p.groups), func(a, b *group) int {
 		return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Category, b.Category))
 	})
 }
 
-// putAside makes of the results of the batch what their findings will be, and keeps their traces.
-func (p *Reading) putAside(ctx context.Context, db *ent.Client) error {
+// prepareBatch encodes the results of the batch as future findings, and stores their traces.
+func (p *Reading) prepareBatch(ctx context.Context, db *ent.Client) error {
 	if len(p.batch) == 0 {
 		return nil
 	}
@@ -171,7 +170,7 @@ func (p *Reading) putAside(ctx context.Context, db *ent.Client) error {
 		g.traces.add(t)
 		p.journal.add(i)
 	}
-	clear(p.batch) // so that nothing of the results stays
+	clear(p.batch) // drops the references to the results
 	p.batch = p.batch[:0]
 	if len(p.journal.rules) > maxRules {
 		return errManyRules
@@ -179,8 +178,8 @@ func (p *Reading) putAside(ctx context.Context, db *ent.Client) error {
 	return p.spillError()
 }
 
-// readRules looks up which rules of the batch are stored. The others get their ids when the results are stored: no
-// finding can be equal to one of theirs, whatever its content is hashed with until then.
+// readRules looks up which rules of the batch are stored. Other rules get their ids when the results are stored. No
+// stored finding can equal a result of such a rule, so the provisional id in its hash does no harm.
 func (p *Reading) readRules(ctx context.Context, db *ent.Client) error {
 	var unknown []ruleKey
 	for _, i := range p.batch {
@@ -200,7 +199,7 @@ func (p *Reading) readRules(ctx context.Context, db *ent.Client) error {
 	return nil
 }
 
-// spillError is why what was put aside could not be read or written.
+// spillError returns the error of spooling, if any.
 func (p *Reading) spillError() error {
 	failed := p.journal.spill.failed
 	for _, g := range p.groups {

@@ -15,100 +15,100 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 )
 
-// What is stored of a dependency or a secret about which the report says no more.
+// The values of a dependency or a secret if the report does not give any.
 const (
 	UnknownExposure = "unknown"
 	NoProbability   = "none"
 	NoValidator     = "no_validator"
 )
 
-// Analysis is what one report replaces: the results of one tool and category on one ref of a project, of the products
-// that the report speaks of (see replaces).
+// Analysis is what one report replaces: the results of one tool and category on one ref of a project, for the products
+// that the report covers (see replaces).
 type Analysis struct{ Tool, Category string }
 
-// Source is where the results of a scan come from: a SARIF report, or what a scanner sent.
+// Source provides the results of a scan, for example a SARIF report or the results that a scanner sent.
 type Source interface {
-	// Each passes all results in one order, and may be called again; yield may keep and change what it gets.
+	// Each yields all results in a fixed order, and may be called again. yield may keep and change a result.
 	Each(ctx context.Context, yield func(*Result) error) error
-	// Coverages say what each analysis of the scan looked at, those without a result included. It is called after Each has
-	// come to its end.
+	// Coverages returns the coverage of each analysis of the scan, also of analyses without results. It is called after
+	// Each has completed.
 	Coverages() (map[Analysis]*Coverage, error)
 }
 
-// Result is a result on its way to a finding, whatever format its report has.
+// Result is a result in any format, before it becomes a finding.
 type Result struct {
 	Group    Analysis
 	Product  string // sast, sca or secrets
 	Severity string // low, medium, high or critical
 	Rule     *Rule
-	// Content is what the report says: location, message, snippet, the tool's own ids and hashes and so on. The evidence
-	// of the identity is taken from it. The ingest adds the ids that the tool does not give, and the commit.
+	// Content is what the report says: location, message, snippet, the tool's own ids and hashes, and more. Evidence is
+	// computed from it. The ingest adds the commit, and ids if the tool gives none.
 	Content *storev1.FindingContent
-	// Suppressed in the code itself: the finding is muted; Content has the reason.
+	// Suppressed says that the code suppresses the finding. It is muted; Content has the reason.
 	Suppressed bool
 
 	// Columns of findings; empty means null.
 	Exposure, Transitivity, EPSSProbability, Package, Advisory string // sca
 	ValidationState                                            string // secrets
-	PolicyMode                                                 string // empty keeps what is stored
+	PolicyMode                                                 string // empty keeps the stored value
 	Historical, Malicious                                      bool
 
 	// Set by the ingest.
-	of          *group
-	matches     *matches // while it is written
-	result      int      // index in the group
-	ruleName    string   // present name
-	path        string   // as in content
-	evidence    identity.Evidence
-	ownID       bool   // the tool gives a match-based id
-	birthName   string // what the identity is called if it is a new one
-	fingerprint string // what it is called
-	elsewhere   bool   // findings of that name are stored
-	contentHash int64
-	ruleID      int64
-	encoded     []byte // the content with the commit
+	of                 *group
+	matches            *matches // while it is written
+	result             int      // index in the group
+	ruleName           string   // current name
+	path               string   // as in content
+	evidence           identity.Evidence
+	ownID              bool   // the tool gives a match-based id
+	initialFingerprint string // the fingerprint of the identity if it is new
+	fingerprint        string // the fingerprint
+	elsewhere          bool   // findings with this fingerprint are stored
+	contentHash        int64
+	ruleID             int64
+	encoded            []byte // the content with the commit
 }
 
-// Rule is what a report says about a rule. Results of one rule may share it; nobody changes it.
+// Rule is what a report says about a rule. Results may share it; it is read-only.
 type Rule struct {
-	// Name is as the tool writes it; the ingest applies the aliases.
+	// Name is the tool's name of the rule. The ingest applies aliases.
 	Name string
-	// Text has at least category and confidence; its name is set by the ingest.
+	// Text has at least category and confidence. The ingest sets its name.
 	Text *findingsv1.FindingRule
-	// Stub: the report does not describe the rule, so that a stored text stays.
+	// Stub says that the report does not describe the rule. A stored text is kept.
 	Stub bool
 }
 
-// identityText is by what a finding with this content is recognised. It is the same for a result and for the finding
-// that was stored of it, so that stored findings can be hashed anew.
+// identityText converts content to the input of evidence. A result and its stored finding convert equally, so that
+// stored findings can be hashed again.
 func identityText(rule string, c *storev1.FindingContent) identity.Text {
 	text := identity.Text{
 		Rule: rule, Path: c.GetLocation().GetFilePath(), ToolFingerprint: c.GetToolFingerprint(), PatternHash: c.GetPatternHash(),
 		CodeHash: c.GetCodeHash(), Snippet: c.GetSnippet(), Message: c.GetMessage(),
 		Line: int(c.GetLocation().GetLine()), Column: int(c.GetLocation().GetColumn()), EndLine: int(c.GetLocation().GetEndLine()),
 	}
-	// The id of a finding whose tool gives none is our own, and says no more than the rest.
+	// If the tool gives no id, the stored id is ours and adds no evidence.
 	if c.GetIdentityRung() == "" || c.GetIdentityRung() == identity.RungMatchBasedID {
 		text.MatchBasedID = c.GetMatchBasedId()
 	}
 	return text
 }
 
-// nameVersion is the version of the names that identities get.
+// nameVersion is the version of fingerprints.
 const nameVersion = 1
 
-// identify sets the ids that the finding gets if it is a new one. Their version is that of the names, which stays when
-// the ladder gets a new one: the content is hashed with it.
+// identify sets the ids that the finding gets if it is new. They have the version of fingerprints, which does not
+// change with the ladder, because the ids are part of the content hash.
 func (i *Result) identify(id identity.Identity) {
-	i.birthName, i.ownID = id.Fingerprint, i.Content.GetMatchBasedId() != ""
+	i.initialFingerprint, i.ownID = id.Fingerprint, i.Content.GetMatchBasedId() != ""
 	if i.Content.MatchBasedId = id.MatchBasedID; i.Content.GetSyntacticId() == "" {
 		i.Content.SyntacticId = id.SyntacticID
 	}
 	i.Content.IdentityRung, i.Content.IdentityVersion = id.Rung, nameVersion
 }
 
-// encode renders the blob into a buffer, and the hash that says whether a later scan brings news. The commit is not
-// part of the hash: the same finding at the next commit is not news.
+// encode appends the encoded content to a buffer, and sets the hash that tells whether a later scan changes the
+// finding. The commit is not part of the hash: the same finding at the next commit is unchanged.
 func (i *Result) encode(buffer []byte, commit string) (_ []byte, err error) {
 	i.Content.Commit = commit
 	if i.encoded, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(buffer, i.Content); err != nil {
@@ -118,7 +118,7 @@ func (i *Result) encode(buffer []byte, commit string) (_ []byte, err error) {
 	return i.encoded, nil
 }
 
-// hash is that of the encoded content, of the id of its rule, and of the columns.
+// hash covers the encoded content without the commit, the rule id, and the columns.
 func (i *Result) hash() int64 {
 	start, end := commitIn(i.encoded)
 	h := xxhash.New()
@@ -132,7 +132,7 @@ func (i *Result) hash() int64 {
 	return int64(h.Sum64())
 }
 
-// commitIn says where the commit is in an encoded content. Fields stand in the order of their numbers.
+// commitIn returns the range of the commit in encoded content. Fields are in the order of their numbers.
 func commitIn(encoded []byte) (start, end int) {
 	for start < len(encoded) {
 		number, _, n := protowire.ConsumeField(encoded[start:])
@@ -150,7 +150,7 @@ func commitIn(encoded []byte) (start, end int) {
 // commitField is the number of FindingContent.commit.
 const commitField = 9
 
-// columns are what the columns say beyond the content; empty where they are what they are without a word of the report.
+// columns returns the columns that are not part of the content. Columns with their default value are omitted.
 func (i *Result) columns() string {
 	var b strings.Builder
 	for _, column := range []struct{ name, value, usual string }{
@@ -169,7 +169,7 @@ func (i *Result) columns() string {
 	return b.String()
 }
 
-// state is what the scan says about a finding that it reports.
+// state is the state that the scan reports for a finding.
 func (i *Result) state() string {
 	if i.Suppressed {
 		return lifecycle.Muted

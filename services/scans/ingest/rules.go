@@ -16,16 +16,16 @@ import (
 
 type ruleKey struct{ tool, name string }
 
-// byToolAndName is the order in which everybody writes rules, so that two uploads that bring the same ones cannot wait
-// for each other in a ring.
+// byToolAndName is the order of rules in every transaction that writes them. It prevents deadlocks between two uploads
+// that write the same rules.
 func byToolAndName(a, b ruleKey) int {
 	return cmp.Or(cmp.Compare(a.tool, b.tool), cmp.Compare(a.name, b.name))
 }
 
-// storeRules makes sure that the rules of the report are stored with their present text, and sets their ids. It returns
-// those of rules that were not there.
+// storeRules stores the rules of the report with their current text, and sets their ids. It returns the ids of the
+// rules that it created.
 func (s *session) storeRules(ctx context.Context, all []*ruleUse) (fresh map[int64]bool, err error) {
-	first := map[ruleKey]*ruleUse{} // its text is taken
+	first := map[ruleKey]*ruleUse{} // its text is stored
 	for _, use := range all {
 		if first[use.key()] == nil {
 			first[use.key()] = use
@@ -50,7 +50,7 @@ func (s *session) storeRules(ctx context.Context, all []*ruleUse) (fresh map[int
 	return fresh, nil
 }
 
-// storeRulePart stores some, and returns which were not there.
+// storeRulePart updates the rules that exist, and returns the missing ones.
 func (s *session) storeRulePart(ctx context.Context, keys []ruleKey, uses map[ruleKey]*ruleUse, ids map[ruleKey]int64) (missing []ruleKey, err error) {
 	rows, err := findRules(ctx, s.tx.Client(), keys)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *session) storeRulePart(ctx context.Context, keys []ruleKey, uses map[ru
 			fresh = append(fresh, s.tx.Rule.Create().SetDeploymentID(s.deploymentID).SetTool(key.tool).SetName(key.name).
 				SetCategory(use.rule.Text.GetCategory()).SetConfidence(use.rule.Text.GetConfidence()).SetContent(content))
 			continue
-		case !bytes.Equal(row.Content, content) && !use.rule.Stub && use.rule.Name == key.name: // a former name has a former text
+		case !bytes.Equal(row.Content, content) && !use.rule.Stub && use.rule.Name == key.name: // not a former name
 			err := s.tx.Rule.UpdateOneID(row.ID).SetContent(content).SetCategory(use.rule.Text.GetCategory()).SetConfidence(use.rule.Text.GetConfidence()).Exec(ctx)
 			if err != nil {
 				return nil, err
@@ -84,7 +84,7 @@ func (s *session) storeRulePart(ctx context.Context, keys []ruleKey, uses map[ru
 	return missing, s.createRules(ctx, missing, fresh, ids)
 }
 
-// createRules adds rules, and reads their ids: others may have added them meanwhile.
+// createRules inserts rules, and reads their ids: another transaction may have inserted them meanwhile.
 func (s *session) createRules(ctx context.Context, missing []ruleKey, fresh []*ent.RuleCreate, ids map[ruleKey]int64) error {
 	if len(missing) == 0 {
 		return nil
@@ -105,8 +105,8 @@ func (s *session) createRules(ctx context.Context, missing []ruleKey, fresh []*e
 	return nil
 }
 
-// findRules reads rules that are stored, and maybe some more: names that several tools have. Without fields, it reads
-// all of them.
+// findRules reads stored rules. The answer may have rules of other tools with the same names. Without fields, it reads
+// all columns.
 func findRules(ctx context.Context, db *ent.Client, keys []ruleKey, fields ...string) ([]*ent.Rule, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -124,7 +124,7 @@ func findRules(ctx context.Context, db *ent.Client, keys []ruleKey, fields ...st
 
 func (u *ruleUse) key() ruleKey { return ruleKey{u.of.Tool, u.name} }
 
-// content is the text of the rule as it is stored, under its present name.
+// content is the stored form of the rule's text, under its current name.
 func (u *ruleUse) content() ([]byte, error) {
 	text := u.rule.Text
 	if text.GetName() != u.name {

@@ -6,8 +6,8 @@ import (
 	"github.com/palisade/palisade/services/internal/spool"
 )
 
-// spill holds what is written once and read later: in memory while it is little, then in a file without a name. An
-// error stays, and whoever has written or read asks for it at the end: until then everything reads as zeros.
+// spill holds data that is written once and read later: in memory up to a limit, then in an unnamed file. The first
+// error is kept in failed, and later reads return zeros. Callers check failed at the end.
 type spill struct {
 	space spool.Space
 	// room is how many more bytes stay in memory.
@@ -19,17 +19,17 @@ type spill struct {
 	failed error
 }
 
-// spilledPart is in memory, or else in the file.
+// spilledPart is in memory or in the file.
 type spilledPart struct {
 	bytes []byte
 	at    int64
 	size  int
 }
 
-// partSize is about how large a part becomes, in bytes.
+// partSize is the approximate size of a part in bytes.
 const partSize = 256 << 10
 
-// newSpill makes an empty one: room bytes stay in memory, and more go to a file.
+// newSpill returns an empty spill: room bytes stay in memory, the rest goes to a file.
 func newSpill(space spool.Space, room int) *spill { return &spill{space: space, room: room} }
 
 // seal ends the part that is being written.
@@ -58,7 +58,7 @@ func (s *spill) write(part []byte) (err error) {
 	return err
 }
 
-// part returns a sealed part, in buffer if it is in the file; the answer is valid as long as buffer is not used again.
+// part returns a sealed part. If the part is in the file, it is read into buffer, and valid until buffer is reused.
 func (s *spill) part(n int, buffer *[]byte) []byte {
 	part := s.parts[n]
 	if part.bytes != nil {
@@ -84,7 +84,7 @@ func (s *spill) at(n, offset int, into []byte) {
 func (s *spill) read(into []byte, at int64) {
 	if s.failed == nil {
 		if _, err := s.file.ReadAt(into, at); err != nil {
-			s.failed = fmt.Errorf("read what was put aside: %w", err)
+			s.failed = fmt.Errorf("read spilled results: %w", err)
 		}
 	}
 	if s.failed != nil {
@@ -92,10 +92,10 @@ func (s *spill) read(into []byte, at int64) {
 	}
 }
 
-// close gives everything back.
+// close frees the memory and the file.
 func (s *spill) close() {
 	if s.file != nil {
-		_ = s.file.Close() // it has no name, and nobody reads it any more
+		_ = s.file.Close() // an unnamed file that nobody reads any more
 	}
 	*s = spill{space: s.space}
 }

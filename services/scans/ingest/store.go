@@ -9,42 +9,42 @@ import (
 	"github.com/palisade/palisade/services/internal/traffic"
 )
 
-// batchSize is how many results are compared and written at a time.
+// batchSize is the number of results that are compared and written at a time.
 const batchSize = 500
 
-// Target is the scan whose results are stored.
+// Target is the scan that the results belong to.
 type Target struct {
 	Store *store.Store
-	// Project is held by the transaction.
+	// Project is locked by the transaction.
 	Project *ent.Project
-	// Scan is stored already. Its ref counts, and whether it is a full scan; its commit is that of the reading.
+	// Scan is stored already. Its ref and whether it is a full scan are used; the commit comes from the reading.
 	Scan *ent.Scan
 }
 
-// session is what the steps in the transaction have in common.
+// session has what the steps of the transaction share.
 type session struct {
 	store        *store.Store
 	tx           *ent.Tx
 	project      *ent.Project
 	scan         *ent.Scan
 	deploymentID int64
-	now          int64 // the time of all that the scan writes
+	now          int64 // the time of everything that the scan writes
 	work         *traffic.Work
-	names        *ruleNames // as they are in the transaction
+	names        *ruleNames // as the transaction sees them
 }
 
-// Store stores findings, their events, how they were recognised and what was looked at, and closes what is gone. It
-// does not change the row of the scan (see SetCounts), nor does it tell others about it. It uses the reading up.
+// Store writes findings, their events, their matches and the coverage, and closes findings that are gone. It does not
+// update the row of the scan (see SetCounts), and sends no notifications. It consumes the reading.
 //
-// The evidence of the results is matched with what is stored; then those are written that bring news. The transaction
-// holds the project, so that nobody else changes its findings between the two.
+// Store matches the evidence of the results with the stored findings, and then writes new and changed findings. The
+// transaction has to hold the lock of the project, so that its findings do not change in between.
 func Store(ctx context.Context, tx *ent.Tx, of Target, read *Reading) (*Summary, error) {
-	defer read.Release() // so that a large report does not fill the memory until it is committed
+	defer read.Release() // before the commit, so that a large report does not stay in memory
 	read.work.Resume()
 	s := &session{
 		store: of.Store, tx: tx, project: of.Project, scan: of.Scan, deploymentID: of.Scan.DeploymentID, now: store.Now(), work: read.work,
 	}
-	fresh, err := s.settle(ctx, read)
+	fresh, err := s.refresh(ctx, read)
 	if err != nil {
 		return nil, err
 	}
@@ -63,13 +63,13 @@ func Store(ctx context.Context, tx *ent.Tx, of Target, read *Reading) (*Summary,
 	return summary, nil
 }
 
-// settle brings what was read up to now: names and ids of rules, and the evidence of what is stored. It returns the ids
-// of rules that the scan made.
-func (s *session) settle(ctx context.Context, read *Reading) (fresh map[int64]bool, err error) {
-	if err := s.settleNames(ctx, read); err != nil {
+// refresh brings the reading up to date: names and ids of rules, and the evidence of stored findings. It returns the
+// ids of the rules that it created.
+func (s *session) refresh(ctx context.Context, read *Reading) (fresh map[int64]bool, err error) {
+	if err := s.refreshNames(ctx, read); err != nil {
 		return nil, fmt.Errorf("rule aliases: %w", err)
 	}
-	s.work = read.work // it may have been read again
+	s.work = read.work // the report may have been read again
 	if err := s.upgradeIdentities(ctx); err != nil {
 		return nil, fmt.Errorf("upgrade identities: %w", err)
 	}

@@ -9,14 +9,14 @@ import (
 // Outcome is what became of a result or of a stored finding: created, updated, unchanged, reopened, fixed or removed.
 type Outcome struct{ Product, What string }
 
-// Summary is what a scan did to the findings.
+// Summary counts what a scan did to findings.
 type Summary struct {
 	Counts map[Outcome]int
-	// Coverages say in words what is known of what each analysis looked at.
+	// Coverages describes the coverage of each analysis as text.
 	Coverages map[Analysis]string
 }
 
-// Total is how many findings or results came to one outcome.
+// Total is the number of findings with one outcome.
 func (r *Summary) Total(what string) (n int) {
 	for o, count := range r.Counts {
 		if o.What == what {
@@ -26,12 +26,12 @@ func (r *Summary) Total(what string) (n int) {
 	return n
 }
 
-// Changed is how many findings the scan added or changed.
+// Changed is the number of findings that the scan added or changed.
 func (r *Summary) Changed() int {
 	return r.Total("created") + r.Total("updated") + r.Total("reopened") + r.Total("fixed") + r.Total("removed")
 }
 
-// accepted is how many results of a product became or met a finding.
+// accepted is the number of results of a product that are stored as findings.
 func (r *Summary) accepted(product string) (n int) {
 	for _, what := range []string{"created", "updated", "unchanged", "reopened"} {
 		n += r.Counts[Outcome{Product: product, What: what}]
@@ -39,14 +39,14 @@ func (r *Summary) accepted(product string) (n int) {
 	return n
 }
 
-// SetCounts sets the numbers of findings of a scan.
+// SetCounts sets the counts of a scan.
 func (r *Summary) SetCounts(update *ent.ScanUpdateOne) *ent.ScanUpdateOne {
 	code, supplyChain, secret := r.accepted(vocabulary.SAST), r.accepted(vocabulary.SCA), r.accepted(vocabulary.Secrets)
 	return update.SetTotalCount(int32(code + supplyChain + secret)).SetCodeCount(int32(code)).
 		SetSupplyChainCount(int32(supplyChain)).SetSecretsCount(int32(secret))
 }
 
-// ProductBits are the products of which the scan has results, in the form of the column scans.products.
+// ProductBits returns the products of the scan's results as the bits of scans.products.
 func (r *Summary) ProductBits() (bits int32) {
 	for _, product := range []string{vocabulary.SAST, vocabulary.SCA, vocabulary.Secrets} {
 		if r.accepted(product) > 0 {
@@ -56,7 +56,7 @@ func (r *Summary) ProductBits() (bits int32) {
 	return bits
 }
 
-// ProductBit is the bit of a product in the column scans.products.
+// ProductBit is the bit of a product in scans.products.
 func ProductBit(product string) int32 {
 	switch product {
 	case vocabulary.SAST:

@@ -8,7 +8,7 @@ import (
 	"github.com/palisade/palisade/services/internal/spool"
 )
 
-// trace is what matching has to know of a result.
+// trace is what matching needs of a result.
 type trace struct {
 	identity.Evidence
 	contentHash int64
@@ -17,7 +17,7 @@ type trace struct {
 	hasPath     bool
 }
 
-// products are those of the results of any scan, by the number that a trace has; others have the last one.
+// products are the products of results; a trace has the index. Other products have the last index.
 var products = [...]string{vocabulary.SAST, vocabulary.SCA, vocabulary.Secrets, ""}
 
 func productNumber(product string) byte {
@@ -31,20 +31,20 @@ func productNumber(product string) byte {
 
 const (
 	traceSize = 10*8 + 5*4 + 2
-	// tracesInPart is how many traces a part has.
+	// tracesInPart is the number of traces in a part.
 	tracesInPart = partSize / traceSize
-	// maxTraces is how many bytes of traces stay in memory: those of 75,000 results.
+	// maxTraces is how many bytes of traces stay in memory: about 75,000 results.
 	maxTraces = 8 << 20
 )
 
-// traces are those of the results of a group, in their order.
+// traces has the traces of a group's results, in their order.
 type traces struct {
 	spill *spill
 	size  int
 
 	buffer []byte // for parts that are in the file
 	loaded []byte
-	part   int // that is loaded
+	part   int // the loaded part
 }
 
 func newTraces(space spool.Space) *traces {
@@ -58,10 +58,10 @@ func (l *traces) add(t trace) {
 	}
 }
 
-// done is called when all traces have been added.
+// done seals the last part, after all traces have been added.
 func (l *traces) done() { l.spill.seal() }
 
-// at is a trace; those after it are there at once.
+// at returns trace n. It loads a whole part, so that reading the following traces is cheap.
 func (l *traces) at(n int) (t trace) {
 	if part := n / tracesInPart; part != l.part {
 		l.part, l.loaded = part, l.spill.part(part, &l.buffer)
@@ -70,7 +70,7 @@ func (l *traces) at(n int) (t trace) {
 	return t
 }
 
-// find is a trace of which the neighbours are not wanted.
+// find returns trace n without loading its part, for random access.
 func (l *traces) find(n int) (t trace) {
 	if n/tracesInPart == l.part {
 		return l.at(n)

@@ -19,11 +19,11 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// UpgradeBatch is how many findings are upgraded in one transaction.
+// UpgradeBatch is the number of findings that one transaction upgrades.
 const UpgradeBatch = 500
 
-// upgradeIdentities upgrades what is left of the scan's project, in the transaction of the scan: one look at an index
-// tells.
+// upgradeIdentities upgrades the remaining findings of the scan's project in the transaction of the scan. One index
+// lookup tells whether there are any.
 func (s *session) upgradeIdentities(ctx context.Context) error {
 	without, err := s.tx.Project.Query().Where(project.ID(s.project.ID), hasFindingsWithoutEvidence).Exist(ctx)
 	if err != nil {
@@ -35,8 +35,8 @@ func (s *session) upgradeIdentities(ctx context.Context) error {
 	return upgradeProject(ctx, s.store, s.tx, s.deploymentID, s.project.ID)
 }
 
-// hasFindingsWithoutEvidence chooses projects. SQLite is told the index: where one project has most of all findings it
-// would read the table for any other, with the one writer in its hand.
+// hasFindingsWithoutEvidence selects projects. On SQLite it names the index. Otherwise, if one project has most of the
+// findings, SQLite scans the table for every other project while the transaction holds the only writer.
 func hasFindingsWithoutEvidence(s *entsql.Selector) {
 	s.Where(entsql.P(func(b *entsql.Builder) {
 		b.WriteString("EXISTS (SELECT 1 FROM findings AS entry")
@@ -48,7 +48,7 @@ func hasFindingsWithoutEvidence(s *entsql.Selector) {
 	}))
 }
 
-// upgradeProject upgrades all findings of a project that the transaction holds.
+// upgradeProject upgrades all findings of a project that the transaction has locked.
 func upgradeProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID, projectID int64) error {
 	for {
 		ids, err := tx.Finding.Query().Where(finding.DeploymentID(deploymentID), finding.ProjectID(projectID), Outdated).
@@ -62,7 +62,7 @@ func upgradeProject(ctx context.Context, st *store.Store, tx *ent.Tx, deployment
 	}
 }
 
-// Outdated are findings without evidence, or with that of another version.
+// Outdated selects findings without evidence, or with evidence of another version.
 func Outdated(s *entsql.Selector) {
 	column := s.C(finding.FieldEvidence)
 	s.Where(entsql.Or(entsql.IsNull(column), entsql.P(func(b *entsql.Builder) {
@@ -70,7 +70,8 @@ func Outdated(s *entsql.Selector) {
 	})))
 }
 
-// UpgradeFindings makes the evidence of findings of one deployment anew. The transaction holds their projects.
+// UpgradeFindings recomputes the evidence of findings of one deployment. The transaction has to hold the locks of their
+// projects.
 func UpgradeFindings(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, ids []int64) error {
 	rows, err := tx.Finding.Query().Where(finding.DeploymentID(deploymentID)).Modify(store.FoundByIDs(ids)).
 		Select(finding.FieldID, finding.FieldTool, finding.FieldRuleID, finding.FieldContent).All(ctx)
@@ -112,7 +113,7 @@ func UpgradeFindings(ctx context.Context, st *store.Store, tx *ent.Tx, deploymen
 		strings.Join(values, ", ")+") AS fresh WHERE findings.id = fresh.column1 AND +findings.deployment_id = ?", append(args, deploymentID)...)
 }
 
-// presentNames reads what the rules of some findings are called now, where they were renamed.
+// presentNames reads the current names of the findings' rules that were renamed.
 func presentNames(ctx context.Context, tx *ent.Tx, deploymentID int64, rows []*ent.Finding, names map[int64]string) (map[ruleKey]string, error) {
 	tools := map[string]bool{}
 	for _, row := range rows {

@@ -11,16 +11,16 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 )
 
-// writer is the step that writes the results that bring news.
+// writer is the step that writes new and changed findings.
 type writer struct {
 	*session
 	*Summary
 	newProject bool
 	batch      []*Result
-	// statements are used again and again.
+	// statements caches the text of statements.
 	statements map[statementKey]string
-	// recognised are findings that this scan makes, but that other refs have in another form. Their events follow those of
-	// their creation.
+	// recognised has the events of created findings that equal findings of other refs inexactly. They are written after
+	// the "created" events.
 	recognised []recognised
 }
 
@@ -39,12 +39,12 @@ func (w *writer) writeFindings(ctx context.Context, read *Reading, m *matched) e
 	open, of := false, map[*group]*matches{}
 	for _, g := range m.groups {
 		of[g.group] = g
-		for product, n := range g.settled.of {
+		for product, n := range g.unchanged.of {
 			if n > 0 {
 				w.Counts[Outcome{Product: products[product], What: "unchanged"}] += n
 			}
 		}
-		open = open || g.settled.total() < g.traces.size
+		open = open || g.unchanged.total() < g.traces.size
 	}
 	if !open {
 		return nil
@@ -56,7 +56,7 @@ func (w *writer) writeFindings(ctx context.Context, read *Reading, m *matched) e
 	err := read.journal.each(func(g *group) (int, bool) {
 		result := next[g]
 		next[g]++
-		return result, !of[g].settled.has(result)
+		return result, !of[g].unchanged.has(result)
 	}, func(i *Result) error {
 		i.matches, i.evidence = of[i.of], i.of.traces.at(i.result).Evidence
 		if w.batch = append(w.batch, i); len(w.batch) < batchSize {
@@ -73,7 +73,7 @@ func (w *writer) writeFindings(ctx context.Context, read *Reading, m *matched) e
 	return read.spillError()
 }
 
-// flush compares the batch with what is stored, and writes what is new or changed.
+// flush compares the batch with the stored findings, and writes what is new or changed.
 func (w *writer) flush(ctx context.Context) error {
 	if len(w.batch) == 0 {
 		return nil
@@ -81,7 +81,7 @@ func (w *writer) flush(ctx context.Context) error {
 	w.work.Yield(ctx)
 	batch := w.batch
 	w.batch = w.batch[:0:0]
-	if err := w.nameNew(ctx, batch); err != nil {
+	if err := w.assignFingerprints(ctx, batch); err != nil {
 		return err
 	}
 	stored, err := w.storedFindings(ctx, batch)
@@ -117,35 +117,35 @@ func (w *writer) flush(ctx context.Context) error {
 	return w.writeFresh(ctx, fresh)
 }
 
-// knownID is the id of the finding of this ref that the result was joined to; 0: it is a new one.
+// knownID is the id of the finding of this ref that the result was joined to; 0 means a new finding.
 func (i *Result) knownID() int64 { return i.matches.joined[i.result] }
 
-// rung is the evidence by which the result was recognised, here or on another ref, where it is not exact; else empty.
+// rung is the evidence of an inexact join, on this ref or another one; empty for exact joins.
 func (i *Result) rung() string {
-	if foreign := i.matches.named[i.result]; foreign != nil && !identity.Exact(foreign.rung) {
+	if foreign := i.matches.foreign[i.result]; foreign != nil && !identity.Exact(foreign.rung) {
 		return foreign.rung
 	}
 	return i.matches.rungs[i.result]
 }
 
-// change is a stored finding about which a scan brings news.
+// change is a result together with its stored finding.
 type change struct {
 	*Result
 	old *ent.Finding
-	// what is the outcome; event is the kind of the event, empty for none.
+	// what is the outcome. event is the kind of the event; empty means no event.
 	what, event string
-	// state is true if the event is one of its state.
+	// state says that the event changes the state.
 	state bool
-	// silent: something is stored that is no news.
+	// silent says that the row changes, but without an event.
 	silent bool
 }
 
 func (c change) written() bool { return c.what != "unchanged" || c.silent }
 
-// compare says what a scan means for a stored finding.
+// compare decides what a result changes about its stored finding.
 func (i *Result) compare(old *ent.Finding) change {
 	c := change{Result: i, old: old, what: "updated"}
-	// What was stored before there was a column, or a rule had its name, is written, but no news.
+	// Rows from before a column existed, or from before a rule was renamed, are rewritten without an event.
 	c.silent = old.FilePath == nil && i.path != "" || old.Evidence == nil || !bytes.Equal(*old.Evidence, i.evidence.Encode())
 	state := i.state()
 	switch {
@@ -155,7 +155,7 @@ func (i *Result) compare(old *ent.Finding) change {
 		c.event, c.state = "muted", true
 	case old.State != state:
 		c.event, c.state = "unmuted", true
-	case i.rung() != "": // its own event says so
+	case i.rung() != "": // recorded by its own event
 	case old.ContentHash != i.contentHash:
 		c.event = "updated"
 	default:
@@ -164,14 +164,14 @@ func (i *Result) compare(old *ent.Finding) change {
 	return c
 }
 
-// event makes the event of a change.
+// event builds the event of a change.
 func (w *writer) event(c change, kind, to, reason string) *ent.FindingEventCreate {
 	return w.tx.FindingEvent.Create().SetDeploymentID(w.deploymentID).SetFindingID(c.old.ID).SetKind(kind).
 		SetFromStatus(c.old.Status).SetToStatus(to).SetReason(reason).
 		SetActorKind("scan").SetActorID(w.scan.ID).SetScanID(w.scan.ID).SetAt(w.now)
 }
 
-// writeChanged writes the findings that this scan changes, and what happened to them.
+// writeChanged writes the findings that this scan changes, and their events.
 func (w *writer) writeChanged(ctx context.Context, changed []change) error {
 	if len(changed) == 0 {
 		return nil
@@ -231,8 +231,8 @@ func idsOf(changed []change) []int64 {
 	return ids
 }
 
-// writeFresh makes the findings that are new on this ref. Decisions that people took about the same ones on other refs
-// come with them, unless the scan only compares with a base.
+// writeFresh creates the findings that are new on this ref. They inherit the decisions that people made about the same
+// finding on other refs, unless this is a diff scan.
 func (w *writer) writeFresh(ctx context.Context, fresh []*Result) error {
 	if len(fresh) == 0 {
 		return nil
@@ -264,7 +264,7 @@ func (w *writer) writeFresh(ctx context.Context, fresh []*Result) error {
 	return w.recogniseFresh(ctx, fresh, elsewhere)
 }
 
-// create makes a finding.
+// create builds the row of a new finding.
 func (w *writer) create(i *Result, decided *ent.Finding) *ent.Finding {
 	row := w.row(i, i.fingerprint, w.scan.ID, w.now)
 	row.State, row.RelevantSince, row.StateUpdatedAt = i.state(), w.now, w.now
@@ -276,7 +276,7 @@ func (w *writer) create(i *Result, decided *ent.Finding) *ent.Finding {
 	return row
 }
 
-// update makes the row of a stored finding as this scan leaves it. It is written as an upsert: one statement for many.
+// update builds the row of a changed finding. It is written as an upsert, so that one statement updates many rows.
 func (w *writer) update(c change) *ent.Finding {
 	old := c.old
 	row := w.row(c.Result, old.Fingerprint, old.FirstSeenScanID, old.CreatedAt)
@@ -291,18 +291,18 @@ func (w *writer) update(c change) *ent.Finding {
 	return row
 }
 
-// row sets what a scan knows about a finding that a scan, this one or an earlier one, saw first. The result has to stay
-// as it is.
+// row sets the columns that a scan determines. The row refers to the result, which must not change before it is
+// written.
 func (w *writer) row(i *Result, fingerprint string, firstSeenScanID, createdAt int64) *ent.Finding {
 	evidence, key := i.evidence.Encode(), i.evidence.Key()
 	row := &ent.Finding{
 		DeploymentID: w.deploymentID, ProjectID: w.project.ID, RuleID: i.ruleID, FirstSeenScanID: firstSeenScanID, Ref: w.scan.Ref,
 		Tool: i.Group.Tool, AnalysisCategory: i.Group.Category, Fingerprint: fingerprint, Evidence: &evidence, MatchKey: &key,
 		IssueType: i.Product, Severity: i.Severity, TriageState: lifecycle.Untriaged, CreatedAt: createdAt,
-		ContentHash: i.contentHash, Content: blob.Pack(i.encoded), FilePath: orNone(&i.path),
-		Exposure: orNone(&i.Exposure), Transitivity: orNone(&i.Transitivity), EpssProbability: orNone(&i.EPSSProbability),
-		Package: orNone(&i.Package), Advisory: orNone(&i.Advisory), ValidationState: orNone(&i.ValidationState),
-		PolicyMode: orNone(&i.PolicyMode),
+		ContentHash: i.contentHash, Content: blob.Pack(i.encoded), FilePath: nilIfEmpty(&i.path),
+		Exposure: nilIfEmpty(&i.Exposure), Transitivity: nilIfEmpty(&i.Transitivity), EpssProbability: nilIfEmpty(&i.EPSSProbability),
+		Package: nilIfEmpty(&i.Package), Advisory: nilIfEmpty(&i.Advisory), ValidationState: nilIfEmpty(&i.ValidationState),
+		PolicyMode: nilIfEmpty(&i.PolicyMode),
 	}
 	if i.Historical {
 		row.Historical = &i.Historical

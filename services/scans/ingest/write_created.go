@@ -9,23 +9,23 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 )
 
-// createdPart is how many events of findings that a scan made are written at once, and crowdedPart while others want
-// the processors of the node.
+// createdPart is the number of "created" events that are written at once. crowdedPart is the number while requests
+// compete for the processors of the node.
 const createdPart, crowdedPart = 1000, 100
 
-// createdEvents writes the events of findings that a scan made; what they are read from follows.
+// createdEvents writes the events of findings that a scan created. The source of the rows follows.
 const createdEvents = `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
 	SELECT deployment_id, id, CASE WHEN triage_state = '` + lifecycle.Untriaged + `' THEN 'created' ELSE 'triage_inherited' END, '', status,
 		COALESCE(triage_reason, ''), '', 'scan', first_seen_scan_id, first_seen_scan_id, created_at FROM `
 
-// PostgreSQL makes findings and their events in one statement: recordsCreated in front of the INSERT, and
-// createdRecords behind it.
+// PostgreSQL creates findings and their events in one statement: recordsCreated precedes the INSERT, createdRecords
+// follows it.
 const (
 	recordsCreated = "WITH made AS ("
 	createdRecords = " RETURNING id, deployment_id, triage_state, triage_reason, status, first_seen_scan_id, created_at) " + createdEvents + "made"
 )
 
-// recordCreated writes an event for each finding that this scan made, unless they were written with them.
+// recordCreated writes an event for each finding that this scan created, unless they were written together.
 func (w *writer) recordCreated(ctx context.Context) error {
 	if w.Total("created") == 0 {
 		return nil
@@ -38,7 +38,7 @@ func (w *writer) recordCreated(ctx context.Context) error {
 	return w.recordRecognised(ctx)
 }
 
-// recordInParts writes these events after the findings, some at a time.
+// recordInParts writes these events after the findings, in parts.
 func (w *writer) recordInParts(ctx context.Context) error {
 	for after, last := int64(0), int64(0); last != math.MaxInt64; after = last {
 		var err error
@@ -55,7 +55,7 @@ func (w *writer) recordInParts(ctx context.Context) error {
 	return nil
 }
 
-// endOfPart is the last of the next findings that get their events together.
+// endOfPart returns the id of the last finding of the next part.
 func (w *writer) endOfPart(ctx context.Context, after int64) (int64, error) {
 	part := createdPart
 	if w.crowded() {

@@ -18,7 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// storedFindings reads the findings of this ref that results of the batch were joined to.
+// storedFindings reads the findings of this ref that the batch was joined to.
 func (w *writer) storedFindings(ctx context.Context, batch []*Result) (map[int64]*ent.Finding, error) {
 	var ids []int64
 	for _, i := range batch {
@@ -67,28 +67,27 @@ func (w *writer) contents(ctx context.Context, ids []int64) (map[int64]*storev1.
 	return contents, nil
 }
 
-// foreignID is the id of the finding of another ref that a new one is the same as; 0: there is none.
+// foreignID is the id of the finding of another ref that a new finding equals; 0 if there is none.
 func (i *Result) foreignID() int64 {
-	if foreign := i.matches.named[i.result]; foreign != nil {
+	if foreign := i.matches.foreign[i.result]; foreign != nil {
 		return foreign.id
 	}
 	return 0
 }
 
-// foreignContents reads the contents of findings of other refs that new ones are the same as, where they say more than
-// the report itself.
+// foreignContents reads the contents of the findings of other refs that new findings equal, if the content is needed.
 func (w *writer) foreignContents(ctx context.Context, fresh []*Result) (map[int64]*storev1.FindingContent, error) {
 	var ids []int64
 	for _, i := range fresh {
-		if id := i.foreignID(); id != 0 && (i.rung() != "" || i.fingerprint != i.birthName) {
+		if id := i.foreignID(); id != 0 && (i.rung() != "" || i.fingerprint != i.initialFingerprint) {
 			ids = append(ids, id)
 		}
 	}
 	return w.contents(ctx, ids)
 }
 
-// keep takes over what others than scans have added to the stored content, and the id under which the finding is known.
-// Neither is part of the hash.
+// keep copies from the stored content what does not come from scans, and the id of the finding. Neither is part of the
+// hash.
 func (i *Result) keep(old *storev1.FindingContent) error {
 	verdict.Keep(old, i.Content)
 	return i.keepID(old)
@@ -102,9 +101,8 @@ func (i *Result) keepID(old *storev1.FindingContent) (err error) {
 	return err
 }
 
-// decisionsFor reads the latest decision about each finding that is new on this ref but known on another one, by name.
-// A provisional one, which automation took, does not come along; and nothing is decided about what a comparison with a
-// base finds.
+// decisionsFor reads the latest decision about each finding that is new on this ref but known on another one, by
+// fingerprint. Provisional decisions are not inherited, and diff scans inherit nothing.
 func (w *writer) decisionsFor(ctx context.Context, fresh []*Result) (map[string]*ent.Finding, error) {
 	var prints []string
 	for _, i := range fresh {
@@ -130,7 +128,7 @@ func (w *writer) decisionsFor(ctx context.Context, fresh []*Result) (map[string]
 	return decisions, nil
 }
 
-// closings reads by which events findings that are seen again had been closed.
+// closings reads the events that closed the findings which are reported again.
 func (w *writer) closings(ctx context.Context, changed []change) (map[int64]*ent.FindingEvent, error) {
 	var ids []int64
 	for _, c := range changed {
@@ -156,7 +154,7 @@ func (w *writer) closings(ctx context.Context, changed []change) (map[int64]*ent
 	return last, nil
 }
 
-// reason is why the state of a finding changes, in words.
+// reason is the reason for a change of state, as text.
 func (c change) reason(closed map[int64]*ent.FindingEvent) string {
 	switch c.event {
 	case "reopened":

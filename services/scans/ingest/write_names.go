@@ -11,30 +11,30 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 )
 
-// rungName is the rung of a result that nothing spoke for, but that looks as one identity did when it got its name.
+// rungName is the rung of a result that no other evidence matched, but that equals an identity as it was first seen.
 const rungName = "name"
 
-// naming is a new result on its way to a name.
+// naming is a new result that needs a fingerprint.
 type naming struct {
 	*Result
 	try int
 }
 
-// candidate is the name at hand: that of birth, then others made from it.
+// candidate is the next fingerprint to try: the initial one, then others derived from it.
 func (n naming) candidate() string {
 	if n.try == 1 {
-		return n.birthName
+		return n.initialFingerprint
 	}
-	sum := sha256.Sum256([]byte(n.birthName + "#" + strconv.Itoa(n.try)))
+	sum := sha256.Sum256([]byte(n.initialFingerprint + "#" + strconv.Itoa(n.try)))
 	return hex.EncodeToString(sum[:16])
 }
 
-// nameNew names the identities of results that no finding of this ref was joined to. A name belongs to one identity of
-// the project for ever, whatever became of its evidence.
-func (w *writer) nameNew(ctx context.Context, batch []*Result) error {
+// assignFingerprints gives fingerprints to results that have no finding on this ref. A fingerprint belongs to one
+// identity of the project forever, even if the evidence of the identity changes.
+func (w *writer) assignFingerprints(ctx context.Context, batch []*Result) error {
 	var waiting []naming
 	for _, i := range batch {
-		foreign := i.matches.named[i.result]
+		foreign := i.matches.foreign[i.result]
 		switch {
 		case foreign != nil:
 			i.fingerprint, i.elsewhere = foreign.name, true
@@ -42,9 +42,9 @@ func (w *writer) nameNew(ctx context.Context, batch []*Result) error {
 			waiting = append(waiting, naming{i, 1})
 		}
 	}
-	if w.newProject { // nobody has a name yet, and those of one scan differ
+	if w.newProject { // no fingerprint is taken yet, and fingerprints of one scan are distinct
 		for _, n := range waiting {
-			n.fingerprint = n.birthName
+			n.fingerprint = n.initialFingerprint
 		}
 		return nil
 	}
@@ -71,7 +71,7 @@ func (w *writer) nameNew(ctx context.Context, batch []*Result) error {
 
 type storedKey struct{ fingerprint, category string }
 
-// owners reads who has the names at hand already.
+// owners reads the findings that have the candidate fingerprints already.
 func (w *writer) owners(ctx context.Context, waiting []naming) (map[storedKey][]*ent.Finding, error) {
 	prints := make([]string, len(waiting))
 	for n, w := range waiting {
@@ -92,11 +92,12 @@ func (w *writer) owners(ctx context.Context, waiting []naming) (map[storedKey][]
 	return owners, nil
 }
 
-// isReturn reports whether a new result is the identity that was named for just this evidence: the code is as it was
-// then, while findings of that name have gone on or away. It joins the result to it. It is not if that identity was
-// met, merged into another one or found by a report of another product, or if the result could be several findings.
+// isReturn reports whether a new result is the identity that got this fingerprint originally: the code is as it was
+// then, while the findings of that identity have changed or were closed. If so, it joins the result to the identity. It
+// returns false if the identity is joined already, was merged into another one, or belongs to another product, and if
+// the result could be one of several findings.
 func (n naming) isReturn(owners []*ent.Finding, scan *ent.Scan) bool {
-	g, name := n.matches, n.birthName
+	g, name := n.matches, n.initialFingerprint
 	if n.try != 1 || g.taken[name] || len(g.considered[n.result]) > 0 {
 		return false
 	}
@@ -106,10 +107,10 @@ func (n naming) isReturn(owners []*ent.Finding, scan *ent.Scan) bool {
 	}
 	for _, owner := range owners {
 		switch {
-		case owner.Ref == scan.Ref && (owner.FirstSeenScanID == scan.ID || g.isMet(owner.ID)):
+		case owner.Ref == scan.Ref && (owner.FirstSeenScanID == scan.ID || g.isJoined(owner.ID)):
 			return false
 		case owner.Ref == scan.Ref:
-			g.meet(n.result, owner.ID)
+			g.rejoin(n.result, owner.ID)
 			g.rungs[n.result] = rungName
 			return true
 		case owner.ID > last.ID:
@@ -117,6 +118,6 @@ func (n naming) isReturn(owners []*ent.Finding, scan *ent.Scan) bool {
 		}
 	}
 	g.taken[name] = true
-	g.named[n.result] = &foreignJoin{id: last.ID, name: name, ref: last.Ref, rung: rungName}
+	g.foreign[n.result] = &foreignJoin{id: last.ID, name: name, ref: last.Ref, rung: rungName}
 	return true
 }

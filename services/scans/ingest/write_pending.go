@@ -9,19 +9,20 @@ import (
 )
 
 const (
-	// announceFrom is how many findings an import has to make to be announced: lists step over fewer in a moment.
-	announceFrom = 1000
-	// announcePatience is how long an import waits for it.
-	announcePatience = 2 * time.Second
+	// announceThreshold is the number of created findings from which an import is announced. Lists can skip fewer
+	// quickly.
+	announceThreshold = 1000
+	// announceTimeout limits how long an import waits for the announcement.
+	announceTimeout = 2 * time.Second
 )
 
-// announce tells lists the time that the fresh findings of this import have while they are not committed (see
-// ent.PendingImport). It goes round the transaction, which takes it back when it is committed. Where it fails, lists
-// are slower and nothing else, so that an import does not; but the findings get another time then, because the
-// announcement may be there all the same.
+// announce publishes the creation time of this import's findings while they are uncommitted (see ent.PendingImport). It
+// writes outside of the transaction; the transaction deletes the announcement when it commits. If it fails, lists are
+// slower, so the import goes on. But then the findings get another creation time, because the announcement may have
+// been written after all.
 func (s *session) announce(ctx context.Context, fresh int) error {
 	current, ok := store.CurrentTransaction(ctx)
-	if !ok || !s.store.Postgres() || fresh < announceFrom {
+	if !ok || !s.store.Postgres() || fresh < announceThreshold {
 		return nil
 	}
 	since, takenBack := s.now, false
@@ -43,9 +44,9 @@ func (s *session) announce(ctx context.Context, fresh int) error {
 	return nil
 }
 
-// aside runs a statement about the import outside of its transaction, and reports whether it surely did.
+// aside runs a statement outside of the transaction, and reports whether it certainly succeeded.
 func (s *session) aside(ctx context.Context, query string, since int64) bool {
-	ctx, cancel := context.WithTimeout(ctx, announcePatience)
+	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
-	return s.store.ExecAside(ctx, query, s.deploymentID, since) == nil
+	return s.store.ExecOutside(ctx, query, s.deploymentID, since) == nil
 }

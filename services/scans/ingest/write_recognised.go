@@ -16,19 +16,19 @@ import (
 	"github.com/palisade/palisade/services/projects/gitref"
 )
 
-// recognised is the event of a finding that this scan makes and that was recognised as one of another ref.
+// recognised is the event of a created finding that was recognised as a finding of another ref.
 type recognised struct {
 	id             int64
 	status, reason string
 }
 
-// match says how a result was recognised, or what it could have been.
+// match describes how a result was recognised, or which findings it could have been.
 func (i *Result) match(name string, before *storev1.FindingContent) *storev1.FindingMatch {
 	m := &storev1.FindingMatch{IdentityVersion: identity.Version, Identity: name, After: i.Content.GetLocation(), Considered: i.matches.considered[i.result]}
 	if before != nil {
 		m.Before = before.GetLocation()
 	}
-	if foreign := i.matches.named[i.result]; foreign != nil {
+	if foreign := i.matches.foreign[i.result]; foreign != nil {
 		m.FromRef = foreign.ref
 	}
 	return m
@@ -43,8 +43,7 @@ func (w *writer) newMatch(id int64, rung string, m *storev1.FindingMatch) (*ent.
 		SetRung(rung).SetContent(content).SetAt(w.now), nil
 }
 
-// recogniseOld notes how a result was joined to a finding by evidence that is not exact, with all that is needed to
-// take it back.
+// recogniseOld records an inexact join to a stored finding, with all that is needed to undo it.
 func (w *writer) recogniseOld(c change, before *storev1.FindingContent) (match *ent.FindingMatchCreate, reason string, err error) {
 	m := c.match(c.old.Fingerprint, before)
 	if c.old.Evidence != nil {
@@ -57,8 +56,8 @@ func (w *writer) recogniseOld(c change, before *storev1.FindingContent) (match *
 	return match, matchReason(c.rung(), m.Before, m.After, m.FromRef), err
 }
 
-// recogniseFresh notes which of the findings that were just made are the same as such of other refs by evidence that is
-// not exact, and which are new although others were near.
+// recogniseFresh records which created findings equal findings of other refs inexactly, and which are new although
+// there were candidates.
 func (w *writer) recogniseFresh(ctx context.Context, fresh []*Result, elsewhere map[int64]*storev1.FindingContent) error {
 	var noted []*Result
 	for _, i := range fresh {
@@ -70,7 +69,7 @@ func (w *writer) recogniseFresh(ctx context.Context, fresh []*Result, elsewhere 
 	if len(noted) == 0 {
 		return nil
 	}
-	made, err := w.made(ctx, noted)
+	made, err := w.readCreated(ctx, noted)
 	if err != nil {
 		return err
 	}
@@ -78,11 +77,11 @@ func (w *writer) recogniseFresh(ctx context.Context, fresh []*Result, elsewhere 
 	for n, i := range noted {
 		row := made[storedKey{i.fingerprint, i.Group.Category}]
 		if row == nil {
-			return fmt.Errorf("a finding that was just made is not there: %s", i.fingerprint)
+			return fmt.Errorf("created finding not found: %s", i.fingerprint)
 		}
 		before := elsewhere[i.foreignID()]
 		m := i.match(i.fingerprint, before)
-		if foreign := i.matches.named[i.result]; foreign != nil {
+		if foreign := i.matches.foreign[i.result]; foreign != nil {
 			m.EvidenceBefore = foreign.evidence
 			w.recognised = append(w.recognised, recognised{row.ID, row.Status, matchReason(i.rung(), m.Before, m.After, m.FromRef)})
 		}
@@ -93,8 +92,8 @@ func (w *writer) recogniseFresh(ctx context.Context, fresh []*Result, elsewhere 
 	return w.tx.FindingMatch.CreateBulk(rows...).Exec(ctx)
 }
 
-// made reads the rows of findings that were just made.
-func (w *writer) made(ctx context.Context, fresh []*Result) (map[storedKey]*ent.Finding, error) {
+// readCreated reads the rows of findings that were just created.
+func (w *writer) readCreated(ctx context.Context, fresh []*Result) (map[storedKey]*ent.Finding, error) {
 	prints := make([]string, len(fresh))
 	for n, i := range fresh {
 		prints[n] = i.fingerprint
@@ -112,7 +111,7 @@ func (w *writer) made(ctx context.Context, fresh []*Result) (map[storedKey]*ent.
 	return made, nil
 }
 
-// recordRecognised writes the events of findings that this scan made and recognised.
+// recordRecognised writes the events of created findings that were recognised.
 func (w *writer) recordRecognised(ctx context.Context) error {
 	for len(w.recognised) > 0 {
 		part := w.recognised[:min(len(w.recognised), batchSize)]
@@ -130,7 +129,7 @@ func (w *writer) recordRecognised(ctx context.Context) error {
 	return nil
 }
 
-// matchReason says in words what the evidence means: what became of the code since the finding was seen before.
+// matchReason describes the evidence as text: how the code has changed since the finding was last reported.
 func matchReason(rung string, before, after *findingsv1.FindingLocation, fromRef string) string {
 	text := "same place"
 	switch {

@@ -11,16 +11,16 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 )
 
-// Rows of findings go round ent: a builder with its thirty setters costs as much as the insert. Whoever writes them
-// holds the project, which was read through ent and its policies, and every row names the deployment itself.
+// Rows of findings bypass ent: a builder with its thirty setters costs as much as the insert. The caller holds the lock
+// of the project, which it read through ent and its policies. Every row has its deployment id.
 
-// findingColumn is a column of findings and what a row has in it; nil is null.
+// findingColumn is a column of findings and its value in a row; nil is null.
 type findingColumn struct {
 	name  string
 	value func(f *ent.Finding) any
 }
 
-// findingColumns are all columns but the id, as the schema has them: a test compares.
+// findingColumns are all columns except the id. A test compares them with the schema.
 var findingColumns = []findingColumn{
 	{finding.FieldDeploymentID, func(f *ent.Finding) any { return f.DeploymentID }},
 	{finding.FieldProjectID, func(f *ent.Finding) any { return f.ProjectID }},
@@ -30,82 +30,83 @@ var findingColumns = []findingColumn{
 	{finding.FieldTool, func(f *ent.Finding) any { return f.Tool }},
 	{finding.FieldAnalysisCategory, func(f *ent.Finding) any { return f.AnalysisCategory }},
 	{finding.FieldFingerprint, func(f *ent.Finding) any { return f.Fingerprint }},
-	{finding.FieldEvidence, func(f *ent.Finding) any { return orNull(f.Evidence) }},
-	{finding.FieldMatchKey, func(f *ent.Finding) any { return orNull(f.MatchKey) }},
-	{finding.FieldMergedInto, func(f *ent.Finding) any { return orNull(f.MergedInto) }},
+	{finding.FieldEvidence, func(f *ent.Finding) any { return derefOrNil(f.Evidence) }},
+	{finding.FieldMatchKey, func(f *ent.Finding) any { return derefOrNil(f.MatchKey) }},
+	{finding.FieldMergedInto, func(f *ent.Finding) any { return derefOrNil(f.MergedInto) }},
 	{finding.FieldIssueType, func(f *ent.Finding) any { return f.IssueType }},
 	{finding.FieldSeverity, func(f *ent.Finding) any { return f.Severity }},
 	{finding.FieldState, func(f *ent.Finding) any { return f.State }},
 	{finding.FieldTriageState, func(f *ent.Finding) any { return f.TriageState }},
 	{finding.FieldStatus, func(f *ent.Finding) any { return f.Status }},
-	{finding.FieldTriageReason, func(f *ent.Finding) any { return orNull(f.TriageReason) }},
-	{finding.FieldTriageComment, func(f *ent.Finding) any { return orNull(f.TriageComment) }},
-	{finding.FieldPolicyMode, func(f *ent.Finding) any { return orNull(f.PolicyMode) }},
-	{finding.FieldAutotriageVerdict, func(f *ent.Finding) any { return orNull(f.AutotriageVerdict) }},
-	{finding.FieldComponentTag, func(f *ent.Finding) any { return orNull(f.ComponentTag) }},
-	{finding.FieldExposure, func(f *ent.Finding) any { return orNull(f.Exposure) }},
-	{finding.FieldTransitivity, func(f *ent.Finding) any { return orNull(f.Transitivity) }},
-	{finding.FieldPackage, func(f *ent.Finding) any { return orNull(f.Package) }},
-	{finding.FieldAdvisory, func(f *ent.Finding) any { return orNull(f.Advisory) }},
-	{finding.FieldFilePath, func(f *ent.Finding) any { return orNull(f.FilePath) }},
-	{finding.FieldEpssProbability, func(f *ent.Finding) any { return orNull(f.EpssProbability) }},
-	{finding.FieldMalicious, func(f *ent.Finding) any { return orNull(f.Malicious) }},
-	{finding.FieldClickToFixState, func(f *ent.Finding) any { return orNull(f.ClickToFixState) }},
-	{finding.FieldValidationState, func(f *ent.Finding) any { return orNull(f.ValidationState) }},
-	{finding.FieldHistorical, func(f *ent.Finding) any { return orNull(f.Historical) }},
+	{finding.FieldTriageReason, func(f *ent.Finding) any { return derefOrNil(f.TriageReason) }},
+	{finding.FieldTriageComment, func(f *ent.Finding) any { return derefOrNil(f.TriageComment) }},
+	{finding.FieldPolicyMode, func(f *ent.Finding) any { return derefOrNil(f.PolicyMode) }},
+	{finding.FieldAutotriageVerdict, func(f *ent.Finding) any { return derefOrNil(f.AutotriageVerdict) }},
+	{finding.FieldComponentTag, func(f *ent.Finding) any { return derefOrNil(f.ComponentTag) }},
+	{finding.FieldExposure, func(f *ent.Finding) any { return derefOrNil(f.Exposure) }},
+	{finding.FieldTransitivity, func(f *ent.Finding) any { return derefOrNil(f.Transitivity) }},
+	{finding.FieldPackage, func(f *ent.Finding) any { return derefOrNil(f.Package) }},
+	{finding.FieldAdvisory, func(f *ent.Finding) any { return derefOrNil(f.Advisory) }},
+	{finding.FieldFilePath, func(f *ent.Finding) any { return derefOrNil(f.FilePath) }},
+	{finding.FieldEpssProbability, func(f *ent.Finding) any { return derefOrNil(f.EpssProbability) }},
+	{finding.FieldMalicious, func(f *ent.Finding) any { return derefOrNil(f.Malicious) }},
+	{finding.FieldClickToFixState, func(f *ent.Finding) any { return derefOrNil(f.ClickToFixState) }},
+	{finding.FieldValidationState, func(f *ent.Finding) any { return derefOrNil(f.ValidationState) }},
+	{finding.FieldHistorical, func(f *ent.Finding) any { return derefOrNil(f.Historical) }},
 	{finding.FieldCreatedAt, func(f *ent.Finding) any { return f.CreatedAt }},
 	{finding.FieldRelevantSince, func(f *ent.Finding) any { return f.RelevantSince }},
 	{finding.FieldStateUpdatedAt, func(f *ent.Finding) any { return f.StateUpdatedAt }},
-	{finding.FieldTriagedAt, func(f *ent.Finding) any { return orNull(f.TriagedAt) }},
+	{finding.FieldTriagedAt, func(f *ent.Finding) any { return derefOrNil(f.TriagedAt) }},
 	{finding.FieldContentHash, func(f *ent.Finding) any { return f.ContentHash }},
 	{finding.FieldContent, func(f *ent.Finding) any { return f.Content }},
 }
 
-// orNull is what a nullable column has.
-func orNull[T any](value *T) any {
+// derefOrNil is the value of a nullable column.
+func derefOrNil[T any](value *T) any {
 	if value == nil {
 		return nil
 	}
 	return *value
 }
 
-// orNone is a nullable column of a text; an empty one is null. The text has to stay as it is.
-func orNone(text *string) *string {
+// nilIfEmpty is the value of a nullable text column; an empty text is null. The result refers to text, which must not
+// change.
+func nilIfEmpty(text *string) *string {
 	if *text == "" {
 		return nil
 	}
 	return text
 }
 
-// fetched are the columns that an upsert takes from the row that it cannot insert.
-var fetched = []string{
+// upsertedColumns are the columns that an upsert overwrites in an existing row.
+var upsertedColumns = []string{
 	finding.FieldState, finding.FieldStatus, finding.FieldSeverity, finding.FieldRuleID, finding.FieldRelevantSince,
 	finding.FieldStateUpdatedAt, finding.FieldContentHash, finding.FieldContent, finding.FieldFilePath, finding.FieldEvidence,
 	finding.FieldMatchKey, finding.FieldPackage, finding.FieldAdvisory, finding.FieldExposure, finding.FieldTransitivity,
 	finding.FieldMalicious, finding.FieldValidationState, finding.FieldHistorical,
 }
 
-// updateExisting makes an insert an upsert: the row that is there keeps its policy mode where the new one has none, and
-// all that is not fetched.
+// updateExisting makes an insert an upsert. An existing row keeps its policy mode if the new one has none, and every
+// column that is not in upsertedColumns.
 var updateExisting = func() string {
 	var b strings.Builder
 	b.WriteString(` ON CONFLICT ("` + strings.Join([]string{
 		finding.FieldDeploymentID, finding.FieldProjectID, finding.FieldFingerprint, finding.FieldRef, finding.FieldAnalysisCategory,
 	}, `", "`) + `") DO UPDATE SET `)
-	for _, column := range fetched {
+	for _, column := range upsertedColumns {
 		fmt.Fprintf(&b, `"%s" = excluded."%[1]s", `, column)
 	}
 	fmt.Fprintf(&b, `"%s" = COALESCE(excluded."%[1]s", %s."%[1]s")`, finding.FieldPolicyMode, finding.Table)
 	return b.String()
 }()
 
-// insertSizes are how many rows a statement may have: few different ones, so that they stay prepared.
+// insertSizes are the numbers of rows of a statement. They are few, so that the statements stay prepared.
 var insertSizes = []int{100, 10, 1}
 
-// crowdedRows are those of a statement, which nothing interrupts, while others want the processors of this node.
+// crowdedRows limits a statement, which cannot be interrupted, while requests compete for the processors of this node.
 const crowdedRows = 10
 
-// insertSize is how many of so many rows the next statement has.
+// insertSize is the number of rows of the next statement, if rows are left.
 func (w *writer) insertSize(rows int) int {
 	most := rows
 	if w.crowded() {
@@ -119,11 +120,10 @@ func (w *writer) insertSize(rows int) int {
 	return 1
 }
 
-// crowded reports whether others want what the database works with: on SQLite it is the processors of this node.
+// crowded reports whether other requests need the processors of this node. On SQLite the database runs on them, too.
 func (w *writer) crowded() bool { return !w.store.Postgres() && w.work.Crowded() }
 
-// insertFindings writes rows: new ones, or such that are there if updateExisting is behind the INSERT. See also
-// recordsCreated.
+// insertFindings inserts rows, or upserts them if behind is updateExisting. See also recordsCreated.
 func (w *writer) insertFindings(ctx context.Context, rows []*ent.Finding, before, behind string) error {
 	tx, ok := w.store.Tx(ctx)
 	if !ok {
@@ -143,7 +143,7 @@ func (w *writer) insertFindings(ctx context.Context, rows []*ent.Finding, before
 	return nil
 }
 
-// insertStatement writes a statement once.
+// insertStatement returns the text of a statement. It caches it.
 func (w *writer) insertStatement(plan *insertPlan, key statementKey) string {
 	if w.statements == nil {
 		w.statements = map[statementKey]string{}
@@ -158,7 +158,7 @@ func (w *writer) insertStatement(plan *insertPlan, key statementKey) string {
 	return w.statements[key]
 }
 
-// statementKey tells statements apart that insert findings.
+// statementKey identifies an insert statement.
 type statementKey struct {
 	uses           string
 	rows           int
@@ -167,16 +167,16 @@ type statementKey struct {
 
 // How a statement uses a column.
 const (
-	useNone   = 'n' // null in all rows: left out
+	useNone   = 'n' // null in all rows: omitted
 	useShared = 's' // equal in all rows: one parameter for all
 	useOwn    = 'o'
 )
 
-// insertPlan says which columns rows have. Each parameter costs a call into the database, and most are equal in all
-// rows of a scan.
+// insertPlan says how the rows use the columns. Each parameter costs a call into the database, and most columns are
+// equal in all rows of a scan.
 type insertPlan struct {
 	uses []byte // by column
-	// shared are the values of the shared columns; args is used again.
+	// shared has the values of the shared columns. args is reused.
 	shared, args []any
 }
 
@@ -206,7 +206,7 @@ func planInsert(rows []*ent.Finding) *insertPlan {
 	return p
 }
 
-// statement is the INSERT of some rows.
+// statement returns the INSERT of a number of rows.
 func (p *insertPlan) statement(numbered byte, rows int) string {
 	var b strings.Builder
 	b.WriteString("INSERT INTO " + finding.Table + " (")
@@ -245,7 +245,7 @@ func (p *insertPlan) statement(numbered byte, rows int) string {
 	return b.String()
 }
 
-// arguments are the parameters of a statement; they are valid until the next call.
+// arguments returns the parameters of a statement. They are valid until the next call.
 func (p *insertPlan) arguments(rows []*ent.Finding) []any {
 	p.args = append(p.args[:0], p.shared...)
 	for _, row := range rows {

@@ -8,16 +8,16 @@ import (
 
 // Artifact is a file that a run lists.
 type Artifact struct {
-	// Path is like that of results.
+	// Path has the same form as the paths of results.
 	Path string
-	// Target says that the tool was asked to look at it (role analysisTarget, SARIF 3.24.6). Plain says that the file has
-	// no role at all: many tools list all files so, many others only those with results.
+	// Target says that the tool was asked to scan the file (role analysisTarget, SARIF 3.24.6). Plain says that the
+	// file has no role: many tools list all files without roles, and many others list only files with results.
 	Target, Plain bool
 	// Hash is "name:digest" of the file's content by the best algorithm that the run has, or empty.
 	Hash string
 }
 
-// artifactFacts is what is kept of an artifact beside its location.
+// artifactFacts is what is kept of an artifact besides its location.
 type artifactFacts struct {
 	roles uint8
 	hash  string
@@ -26,11 +26,11 @@ type artifactFacts struct {
 const (
 	roleTarget = 1 << iota
 	roleOther
-	// roleNoFile: a directory, or a file that is not there any more.
+	// roleNoFile is a directory, or a file that no longer exists.
 	roleNoFile
 )
 
-// artifactList keeps the locations that results may name by index only, and what else the files say about themselves.
+// artifactList reads the locations, which results may refer to by index, and the facts about the files.
 func (r *reader) artifactList(run *Run) error {
 	full := false
 	ok, err := r.arrayOf(func(int) error {
@@ -47,7 +47,7 @@ func (r *reader) artifactList(run *Run) error {
 			location = wireArtifactLocation{URI: a.Location.URI, URIBaseID: a.Location.URIBaseID}
 		}
 		facts := artifactFacts{roles: roles(a.Roles), hash: bestHash(a.Hashes)}
-		// A wrong artifact stays as an empty one, to keep the indexes of the others.
+		// A broken artifact is kept as an empty one, so that the indexes of the others stay valid.
 		if full = !r.charge(len(location.URI) + len(location.URIBaseID) + len(facts.hash) + 64); full {
 			run.warn("artifacts from index %d on are ignored: the report describes more than fits", len(run.artifacts))
 		}
@@ -78,7 +78,7 @@ func roles(words []string) (bits uint8) {
 	return bits
 }
 
-// hashNames are the algorithms that are in use, the best first. Equal content is what matters, not who can forge it.
+// hashNames are the usual algorithms, the best first. They detect equal content; resistance to forgery does not matter.
 var hashNames = []string{"sha-256", "sha256", "sha-512", "sha512", "sha-1", "sha1", "md5"}
 
 func bestHash(hashes map[string]string) string {
@@ -96,7 +96,7 @@ func bestHash(hashes map[string]string) string {
 	return ""
 }
 
-// Artifacts are the files that the run lists. complete is false if some could not be read.
+// Artifacts returns the files that the run lists. complete is false if some could not be read.
 func (run *Run) Artifacts() (files []Artifact, complete bool) {
 	complete = !run.artifactsLost
 	for i := range run.artifacts {
@@ -114,7 +114,7 @@ func (run *Run) Artifacts() (files []Artifact, complete bool) {
 	return files, complete
 }
 
-// RulesComplete says that all rules that the run declares could be read.
+// RulesComplete reports whether all rules that the run declares could be read.
 func (run *Run) RulesComplete() bool {
 	for _, c := range run.components() {
 		if slices.Contains(c.rules, nil) {
@@ -124,6 +124,6 @@ func (run *Run) RulesComplete() bool {
 	return true
 }
 
-// Failed are the files and the rules that error-level notifications of an otherwise successful run name: what is
-// missing there need not be gone.
+// Failed returns the files and rules that error-level notifications of an otherwise successful run name. Missing
+// results of these may still be in the code.
 func (run *Run) Failed() (files, rules []string) { return run.failedFiles, run.failedRules }

@@ -34,7 +34,7 @@ func TestArtifacts(t *testing.T) {
 	}
 }
 
-// Errors that name files and rules of a run that says it was successful are about these alone.
+// Errors of a successful run that name files and rules affect only these.
 func TestFailuresOfFiles(t *testing.T) {
 	const at = `"locations":[{"physicalLocation":{"artifactLocation":{"uri":"a.go"}}}]`
 	for name, c := range map[string]struct {

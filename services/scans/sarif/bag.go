@@ -10,9 +10,9 @@ import (
 	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
-// bag is a property bag (SARIF 3.8): free-form, so a value of any type in it is accepted and read as far as it makes
-// sense. Only known names are kept. Some tools, and a rule's metadata turned into properties, use several names for one
-// thing.
+// bag is a property bag (SARIF 3.8). It is free-form, so values of any type are accepted, and read as far as they make
+// sense. Only known names are kept. Some tools use several names for one property, for example when they copy a rule's
+// metadata.
 type bag struct {
 	SecuritySeverity loose `json:"security-severity"`
 	Precision        loose `json:"precision"`
@@ -39,7 +39,7 @@ type bag struct {
 	PackageManager   loose `json:"packageManager"`
 }
 
-// UnmarshalJSONFrom implements [json.UnmarshalerFrom]: anything but an object is an empty bag.
+// UnmarshalJSONFrom implements [json.UnmarshalerFrom]. Anything but an object is an empty bag.
 func (b *bag) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if dec.PeekKind() != '{' {
 		return dec.SkipValue()
@@ -48,10 +48,10 @@ func (b *bag) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return json.UnmarshalDecode(dec, (*plain)(b))
 }
 
-// loose is a string, a number as text, or a list of those.
+// loose is a string, a number as text, or a list of these.
 type loose []string
 
-// maxLoose bounds how many texts of one property are kept; a rule with 20 tags is already unusual.
+// maxLoose bounds how many texts of one property are kept. A rule with 20 tags is already unusual.
 const maxLoose = 200
 
 // UnmarshalJSONFrom implements [json.UnmarshalerFrom].
@@ -90,7 +90,7 @@ func (l *loose) scalar(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// first is the first text of the first property that has one.
+// first returns the first text of the first non-empty property.
 func first(all ...loose) string {
 	for _, l := range all {
 		if len(l) > 0 {
@@ -100,8 +100,8 @@ func first(all ...loose) string {
 	return ""
 }
 
-// securitySeverity reads the CVSS-like score, a string by convention and a number with some tools. It answers a
-// severity, or "" where the score says nothing: absent, not a number, 0.0 or out of range.
+// securitySeverity converts the CVSS-like score, which is a string by convention and a number with some tools. It
+// returns "" if the score is absent, not a number, 0.0 or out of range.
 func (b *bag) securitySeverity() string {
 	score, err := strconv.ParseFloat(first(b.SecuritySeverity), 64)
 	switch {

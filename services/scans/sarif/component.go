@@ -11,7 +11,7 @@ import (
 // component is a tool component (SARIF 3.19): the driver, an extension, or a taxonomy such as CWE.
 type component struct {
 	name, guid string
-	// rules keep the positions of the file; one that could not be read is nil.
+	// rules has the rules at their index in the file; nil if a rule could not be read.
 	rules   []*Rule
 	byID    map[string]*Rule
 	titles  map[string]string // of taxa, by id
@@ -22,7 +22,7 @@ func newComponent() *component {
 	return &component{byID: map[string]*Rule{}}
 }
 
-// at is the rule at an index, or nil.
+// at returns the rule at an index, or nil.
 func (c *component) at(index *integer) *Rule {
 	if c == nil || index == nil || *index < 0 || int(*index) >= len(c.rules) {
 		return nil
@@ -30,7 +30,8 @@ func (c *component) at(index *integer) *Rule {
 	return c.rules[*index]
 }
 
-// component resolves a reference (SARIF 3.54); without one it is the driver. nil means that there is no such component.
+// component resolves a reference (SARIF 3.54). Without a reference it returns the driver; nil means that there is no
+// such component.
 func (run *Run) component(ref *wireComponentRef) *component {
 	if ref == nil {
 		return run.driver
@@ -76,10 +77,10 @@ func (r *reader) taxonomyList(run *Run) error {
 	return r.componentList(run, "taxonomies", &run.taxonomies)
 }
 
-// maxComponents is how many extensions or taxonomies are kept; GitHub takes 100.
+// maxComponents bounds the extensions and the taxonomies that are kept. GitHub accepts 100.
 const maxComponents = 1000
 
-// emptyPart is about what a component or an invocation takes before anything is in it, in bytes.
+// emptyPart is the approximate size of an empty component or invocation in bytes.
 const emptyPart = 256
 
 func (r *reader) componentList(run *Run, place string, into *[]*component) error {
@@ -101,7 +102,7 @@ func (r *reader) componentList(run *Run, place string, into *[]*component) error
 	return err
 }
 
-// component reads one component; tool is set for the driver, whose name the run cannot do without.
+// component reads one component. tool is set for the driver, which needs a name.
 func (r *reader) component(run *Run, c *component, tool *Tool) error {
 	return r.object(func(name string) error {
 		switch name {
@@ -143,7 +144,7 @@ func (r *reader) toolVersion(tool *Tool, preferred bool) error {
 	return err
 }
 
-// text reads a short string; anything else leaves it empty.
+// text reads a short string. Anything else leaves it empty.
 func (r *reader) text(into *string) error {
 	if r.kind() != '"' {
 		return r.skip()
@@ -179,7 +180,7 @@ func (r *reader) ruleList(run *Run, c *component) error {
 	return err
 }
 
-// rule reads one rule. nil without an error is one that cannot be used; results that name it get a stub.
+// rule reads one rule. It returns nil without an error for an unusable rule; results that name it get a stub.
 func (r *reader) rule(run *Run, i int) (*Rule, error) {
 	v, ok, err := r.value()
 	if err != nil {

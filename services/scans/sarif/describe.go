@@ -11,8 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// describe says why a value could not be decoded: the field, what it is and what is allowed. It never repeats the value
-// itself.
+// describe says why a value could not be decoded: the field, its type and the expected type. It never quotes the value.
 func describe(err error) string {
 	var semantic *json.SemanticError
 	if !errors.As(err, &semantic) {
@@ -76,7 +75,7 @@ func typeName(t reflect.Type) string {
 	return "an object"
 }
 
-// clean makes a text safe to store and to show anywhere: valid UTF-8 (PostgreSQL refuses anything else) without NUL.
+// clean makes a text safe to store and to show: valid UTF-8 (PostgreSQL rejects anything else) without NUL.
 func clean(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if strings.IndexByte(s, 0) >= 0 {
@@ -85,7 +84,8 @@ func clean(s string) string {
 	return s
 }
 
-// cut shortens a text to at most max bytes at a character boundary and marks the cut. The copy lets go of the original.
+// cut shortens a text to at most max bytes at a character boundary, and marks the cut. The copy does not keep the
+// original alive.
 func cut(s string, max int) string {
 	const mark = "…"
 	if len(s) <= max {
@@ -101,6 +101,6 @@ func cut(s string, max int) string {
 	return s[:keep] + mark
 }
 
-// oneLine collapses all white space, for texts that stand in a list. The copy lets go of the original, which may be
-// mostly space.
+// oneLine collapses all white space, for texts in lists. The copy does not keep the original alive, which may be mostly
+// white space.
 func oneLine(s string) string { return strings.Clone(strings.Join(strings.Fields(s), " ")) }

@@ -6,24 +6,24 @@ import (
 	"io"
 )
 
-// elements reads the values of an array that has been read as JSON before: where each ends is all there is to find out,
-// so that it is taken apart only once.
+// elements reads the values of an array of validated JSON. It only finds the end of each value, so that each value is
+// decoded only once.
 type elements struct {
 	in *bufio.Reader
-	// most is how many bytes of a value are kept.
+	// most is the maximal size of a value in bytes.
 	most  int64
 	value []byte
 }
 
-// newElements begins at the bracket that opens the array.
+// newElements starts at the bracket that opens the array.
 func newElements(src io.Reader, limits Limits) (*elements, error) {
 	e := &elements{in: bufio.NewReaderSize(src, 64<<10), most: limits.MaxResultBytes}
 	_, err := e.in.Discard(1)
 	return e, err
 }
 
-// next returns the next value, valid until the call after. ok is false, and there is nothing of the value, where it is
-// too large. Behind the last one the error is io.EOF.
+// next returns the next value, which is valid until the next call. ok is false for a value that is too large; it is not
+// returned. After the last value the error is io.EOF.
 func (e *elements) next() (value []byte, ok bool, err error) {
 	first, err := e.start()
 	if err != nil {
@@ -50,14 +50,14 @@ func (e *elements) next() (value []byte, ok bool, err error) {
 	return e.value, size <= e.most, nil
 }
 
-// start goes to the first byte of the next value.
+// start moves to the first byte of the next value.
 func (e *elements) start() (first byte, err error) {
 	for {
 		c, err := e.in.ReadByte()
 		switch {
 		case err != nil:
 			return 0, err
-		case c == ']': // which stays, for whoever asks again
+		case c == ']': // stays unread, for repeated calls
 			return 0, cmp.Or(e.in.UnreadByte(), io.EOF)
 		case c != ' ' && c != '\t' && c != '\n' && c != '\r' && c != ',':
 			return c, e.in.UnreadByte()
@@ -65,7 +65,8 @@ func (e *elements) start() (first byte, err error) {
 	}
 }
 
-// end is where a value ends that begins with first, or has begun with it and goes on in b; -1 if it does not end in b.
+// end returns the end of a value in b, or -1 if it continues after b. first is the first byte of the value, which may
+// be in an earlier buffer.
 func (n *nesting) end(b []byte, first byte) int {
 	if first != '"' && first != '{' && first != '[' {
 		for i, c := range b {
@@ -75,14 +76,14 @@ func (n *nesting) end(b []byte, first byte) int {
 		}
 		return -1
 	}
-	end := n.pass(b)
+	end := n.advance(b)
 	if n.depth > 0 || n.inString {
 		return -1
 	}
 	return end
 }
 
-// unexpected is the error of a source that ends within a value.
+// unexpected converts io.EOF within a value to io.ErrUnexpectedEOF.
 func unexpected(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// SyntaxError says where a report stops being JSON. Offset is in bytes from the start of the file, Line and Column are
-// 1-based and Column counts bytes.
+// SyntaxError says where a report stops being JSON. Offset is in bytes from the start of the file. Line and Column are
+// 1-based, and Column counts bytes.
 type SyntaxError struct {
 	Offset, Line, Column int64
 	// Within is the JSON pointer of the value that was being read, or empty at the top.
@@ -31,7 +31,7 @@ type FormatError struct{ Reason string }
 
 func (e *FormatError) Error() string { return "not a SARIF 2.1.0 report: " + e.Reason }
 
-// LimitError says that a report exceeds one of the [Limits]. What names the limit in words with its unit.
+// LimitError says that a report exceeds one of the [Limits]. What describes the limit with its unit.
 type LimitError struct {
 	What string
 	Max  int64
@@ -41,10 +41,10 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the report is too large: %s; at most %d allowed", e.What, e.Max)
 }
 
-// errOverBudget is what the reader below the decoder answers once a value is larger than it may be.
+// errOverBudget is returned by the reader below the decoder if a value exceeds its size limit.
 var errOverBudget = errors.New("value over its size limit")
 
-// locate turns a decoder's error into the typed one that callers see, with the line looked up in src.
+// locate converts a decoder's error to a typed error. It looks up the line in src.
 func locate(err error, src io.ReadSeeker, base, consumed int64, limits Limits) error {
 	var syntactic *jsontext.SyntacticError
 	switch {

@@ -11,11 +11,12 @@ import (
 
 const matchBasedKey = "matchBasedId/v1"
 
-// maxFingerprint is where a fingerprint is replaced by its hash: some tools put whole messages there.
+// maxFingerprint is the length above which a fingerprint is replaced by its hash. Some tools put whole messages there.
 const maxFingerprint = 512
 
-// fingerprints chooses what to recognise a result by: the match-based id by itself, and the best other one as
-// "name:value". Of the partial fingerprints only the line hash is one; gitleaks writes names, mails and dates there.
+// fingerprints selects the fingerprints of a result: the match-based id, and the best other fingerprint as
+// "name:value". It uses only the line hash of the partial fingerprints, because gitleaks puts names, mail addresses and
+// dates there.
 func fingerprints(w *wireResult) (matchBased, tool string) {
 	if value := usable(w.Fingerprints[matchBasedKey]); value != "" {
 		matchBased = value
@@ -41,7 +42,7 @@ func fingerprints(w *wireResult) (matchBased, tool string) {
 	return matchBased, ""
 }
 
-// usable drops values that are none: empty ones, and what Semgrep writes without a login, the same for every result.
+// usable drops values that identify nothing: empty ones, and the constant that Semgrep writes without a login.
 func usable(value string) string {
 	value = strings.TrimSpace(clean(value))
 	if strings.EqualFold(value, "requires login") {
@@ -54,7 +55,7 @@ func usable(value string) string {
 	return value
 }
 
-// fingerprintVersion is n of "name/vn"; a name without a version is the oldest (SARIF 3.27.16).
+// fingerprintVersion is n of "name/vn". A name without a version is the oldest (SARIF 3.27.16).
 func fingerprintVersion(name string) int {
 	slash := strings.LastIndexByte(name, '/')
 	version, ok := strings.CutPrefix(name[slash+1:], "v")
@@ -65,8 +66,7 @@ func fingerprintVersion(name string) int {
 	return n
 }
 
-// historicalCommit is the commit in which gitleaks found a secret when it searched the history; the file may be gone
-// since.
+// historicalCommit is the commit of a secret that gitleaks found in the history. The file may no longer exist.
 func historicalCommit(w *wireResult) string {
 	commit := strings.TrimSpace(w.PartialFingerprints["commitSha"])
 	if len(commit) < 7 || len(commit) > 64 || strings.Trim(commit, "0123456789abcdefABCDEF") != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
-// FuzzRead holds for any bytes: no panic, a typed error or a report of which every result is accounted for, and texts
-// that can be stored.
+// FuzzRead checks for any bytes: no panic, a typed error or a report with every result accounted for, and texts that
+// can be stored.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		driver("t", `{"ruleId":"r","message":{"text":"a {0} [b](1)","arguments":["x"]},"relatedLocations":[{"id":1}]}`),

@@ -7,17 +7,17 @@ import (
 	"io"
 )
 
-// nesting follows strings and brackets.
+// nesting tracks strings and brackets.
 type nesting struct {
 	depth, deepest    int
 	opened            int64 // arrays and objects
 	inString, escaped bool
 }
 
-// pass goes through b, no farther than behind the end of the outermost string, array or object, and says how many bytes
-// that are. Most of a report is strings, which it passes over.
-func (n *nesting) pass(b []byte) int {
-	quote, escape := -1, -1 // the next ones, where they are known
+// advance scans b up to the end of the outermost string, array or object, and returns the number of bytes. It skips the
+// content of strings, which are most of a report.
+func (n *nesting) advance(b []byte) int {
+	quote, escape := -1, -1 // the next ones, if known
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {
 		case n.escaped:
@@ -47,8 +47,8 @@ func (n *nesting) pass(b []byte) int {
 	return len(b)
 }
 
-// next is where c is in b, at i or behind it; len(b) if it is not. It looks for it only if the known place is in front
-// of i.
+// next returns the index of c in b, at i or later; len(b) if there is none. It searches only if the known index is
+// before i.
 func next(b []byte, i, known int, c byte) int {
 	if known >= i {
 		return known
@@ -59,14 +59,15 @@ func next(b []byte, i, known int, c byte) int {
 	return len(b)
 }
 
-// meter sits between the file and the decoder in the first pass. It bounds total size and nesting on the raw bytes,
+// meter is between the file and the decoder in the first pass. It limits total size and nesting on the raw bytes,
 // before the decoder recurses into them, and makes a long read cancellable.
 type meter struct {
 	ctx      context.Context
 	src      io.Reader
 	maxBytes int64
 	maxDepth int
-	// maxValues bounds arrays and objects: compressed, nothing else is as cheap to send for what it costs to read.
+	// maxValues limits arrays and objects. In a compressed report, nothing else is as small for the memory that it
+	// takes.
 	maxValues int64
 
 	read int64
@@ -91,15 +92,15 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// scan follows strings and brackets through b and reports whether the nesting stays within its limit.
+// scan tracks strings and brackets through b, and reports whether the nesting stays within its limit.
 func (m *meter) scan(b []byte) bool {
 	for len(b) > 0 && m.deepest <= m.maxDepth {
-		b = b[m.pass(b):]
+		b = b[m.advance(b):]
 	}
 	return m.deepest <= m.maxDepth
 }
 
-// budget stops the decoder from buffering more than it may: its limit is moved ahead of the decoder before each value.
+// budget limits how far the decoder may buffer. The limit is moved ahead of the decoder before each value.
 type budget struct {
 	src       io.Reader
 	delivered int64
@@ -119,8 +120,8 @@ func (b *budget) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// sniff looks at the first bytes, says how many of them are a byte order mark, and refuses encodings that only look
-// like broken JSON otherwise.
+// sniff returns the length of a byte order mark. It rejects other encodings, which would otherwise look like broken
+// JSON.
 func sniff(src io.ReadSeeker) (int64, error) {
 	if _, err := src.Seek(0, io.SeekStart); err != nil {
 		return 0, fmt.Errorf("rewind the report: %w", err)
@@ -146,7 +147,7 @@ func sniff(src io.ReadSeeker) (int64, error) {
 	return 0, nil
 }
 
-// position counts lines up to a byte offset. It reads the file once more, which only a broken report costs.
+// position converts a byte offset to a line and column. It reads the file again, but only for a broken report.
 func position(src io.ReadSeeker, offset int64) (line, column int64, err error) {
 	if _, err := src.Seek(0, io.SeekStart); err != nil {
 		return 0, 0, err

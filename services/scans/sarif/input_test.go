@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMeterFollowsStrings compares the meter, on text in pieces of any size, with a walk byte by byte: a bracket that
-// it takes for a part of a string would let a report recurse as deeply as it likes.
+// TestMeterFollowsStrings compares the meter with a scan byte by byte, on text in pieces of any size. If the meter took
+// a bracket for a part of a string, the nesting of a report would be unlimited.
 func TestMeterFollowsStrings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{`"`, `\`, `\"`, `\\`, "[", "]", "{", "}", "word", " "})).Draw(t, "text"), "")
@@ -48,7 +48,7 @@ func TestMeterFollowsStrings(t *testing.T) {
 	})
 }
 
-// TestElements compares values that are found by brackets and strings alone with those that a decoder reads.
+// TestElements compares the values that elements finds with the values that a decoder reads.
 func TestElements(t *testing.T) {
 	value := rapid.Custom(func(t *rapid.T) string {
 		var b strings.Builder
@@ -92,7 +92,7 @@ func TestElements(t *testing.T) {
 	})
 }
 
-// drawValue writes any value of JSON, with space around it.
+// drawValue writes any JSON value, with white space around it.
 func drawValue(t *rapid.T, b *strings.Builder, depth int) {
 	space := rapid.SampledFrom([]string{"", " ", "\n\t"})
 	b.WriteString(space.Draw(t, "before"))

@@ -2,14 +2,14 @@ package sarif
 
 import "strings"
 
-// invocation is what matters of one start of the tool.
+// invocation is what is kept of one invocation of the tool.
 type invocation struct {
 	workingDirectory wireArtifactLocation
 	overrides        []wireOverride
 
 	successful, unsuccessful bool
-	// failedFiles and failedRules are what error-level notifications about the execution name; unplaced counts those that
-	// name nothing.
+	// failedFiles and failedRules are named by error-level notifications about the execution. unplaced counts
+	// notifications that name nothing.
 	failedFiles []wireArtifactLocation
 	failedRules []wireDescriptorRef
 	unplaced    int
@@ -19,10 +19,10 @@ type invocation struct {
 	abnormalEnding bool
 }
 
-// notifications counts what the tool reported about itself: these are not results.
+// notifications counts what the tool reported about itself. These are not results.
 type notifications struct{ errors, others int }
 
-// maxInvocations is how many invocations of a run are kept; nearly all runs have one.
+// maxInvocations bounds the invocations of a run that are kept. Nearly all runs have one.
 const maxInvocations = 1000
 
 func (r *reader) invocations(run *Run) error {
@@ -92,7 +92,7 @@ func (r *reader) notifications(count *notifications, failure func(*wireNotificat
 	return err
 }
 
-// failure keeps what an error-level notification names.
+// failure records what an error-level notification names.
 func (r *reader) failure(inv *invocation, n *wireNotification) {
 	placed := false
 	for _, l := range n.Locations {
@@ -114,8 +114,7 @@ func (r *reader) failure(inv *invocation, n *wireNotification) {
 	}
 }
 
-// confined reports whether all errors of an invocation that says it was successful are about files and rules that it
-// names, and notes these.
+// confined reports whether all errors of a successful invocation name a file or a rule, and records these.
 func (run *Run) confined(inv *invocation) bool {
 	if !inv.successful || inv.unplaced > 0 {
 		return false
@@ -142,8 +141,8 @@ func (run *Run) confined(inv *invocation) bool {
 	return true
 }
 
-// judge decides whether the run is complete. A run that is not may add findings but closes none.
-func (run *Run) judge() {
+// checkComplete decides whether the run is complete. An incomplete run may add findings, but closes none.
+func (run *Run) checkComplete() {
 	for i, inv := range run.invoked {
 		if n := inv.execution.errors + inv.execution.others + inv.configuration.errors + inv.configuration.others; n > 0 {
 			run.warn("invocations[%d] has %d notifications of the tool about itself, %d of them errors; they are not findings", i, n, inv.execution.errors+inv.configuration.errors)
@@ -164,14 +163,14 @@ func (run *Run) judge() {
 	}
 }
 
-// onlyUnusedDirectives knows ESLint's formatter, which says executionSuccessful: false for as little as a warning about
-// an unused disable comment in a complete run. A file that it could not parse is an error-level notification.
+// onlyUnusedDirectives handles ESLint's formatter. It writes executionSuccessful: false even for a warning about an
+// unused disable comment in a complete run. If ESLint could not parse a file, the notification has level error.
 func (run *Run) onlyUnusedDirectives(inv *invocation) bool {
 	return strings.EqualFold(run.Tool.Name, "eslint") && inv.configuration.others > 0 && inv.configuration.errors == 0
 }
 
-// overrideFor is the severity that the invocation of a result configured for its rule, or "". A result that names no
-// invocation belongs to the first.
+// overrideFor returns the severity that the invocation of a result configured for its rule, or "". A result that names
+// no invocation belongs to the first.
 func (run *Run) overrideFor(w *wireResult, rule *Rule) string {
 	index := 0
 	if w.Provenance != nil && w.Provenance.InvocationIndex != nil && *w.Provenance.InvocationIndex >= 0 {
@@ -191,7 +190,7 @@ func (run *Run) overrideFor(w *wireResult, rule *Rule) string {
 	return ""
 }
 
-// refersTo tells whether a reference means the rule: by id, else by GUID, else by index.
+// refersTo reports whether a reference means the rule: by id, else by GUID, else by index.
 func (run *Run) refersTo(ref wireDescriptorRef, rule *Rule) bool {
 	switch {
 	case ref.ID != "":

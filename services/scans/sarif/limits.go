@@ -1,36 +1,36 @@
 package sarif
 
-// Limits bounds what a report may cost. A zero field means its default; see [DefaultLimits].
+// Limits bounds the cost of a report. A zero field means its default; see [DefaultLimits].
 type Limits struct {
-	// MaxBytes is the size of the whole (decompressed) report in bytes. More refuses the report.
+	// MaxBytes is the size of the whole (decompressed) report in bytes. A larger report is rejected.
 	MaxBytes int64
-	// MaxDepth is the deepest nesting of JSON arrays and objects. More refuses the report.
+	// MaxDepth is the deepest nesting of JSON arrays and objects. A deeper report is rejected.
 	MaxDepth int
-	// MaxValues is the number of JSON arrays and objects. More refuses the report.
+	// MaxValues is the number of JSON arrays and objects. A report with more is rejected.
 	MaxValues int64
-	// MaxRuns is the number of runs. More refuses the report.
+	// MaxRuns is the number of runs. A report with more is rejected.
 	MaxRuns int
-	// MaxRules is the number of rules of one run, those of extensions included. More rejects the run.
+	// MaxRules is the number of rules of one run, including extensions. A run with more is rejected.
 	MaxRules int
-	// MaxResults is the number of results of one run. More rejects the run.
+	// MaxResults is the number of results of one run. A run with more is rejected.
 	MaxResults int
-	// MaxResultBytes is the size of one result, rule or other single value in bytes. A larger result is skipped, a larger
-	// rule is left out with a warning.
+	// MaxResultBytes is the size of one result, rule or other single value in bytes. A larger result is skipped; a
+	// larger rule is omitted with a warning.
 	MaxResultBytes int64
-	// MaxTokenBytes is the size of one JSON string or number in bytes. More refuses the report, since a token cannot be
-	// skipped without holding it.
+	// MaxTokenBytes is the size of one JSON string or number in bytes. A report with a larger one is rejected, because
+	// the decoder cannot skip a token without buffering it.
 	MaxTokenBytes int64
-	// MaxMetadataBytes is the memory that rules, taxonomies and artifact tables of a whole report may take, in bytes. Help
-	// texts and artifacts are left out first, with a warning; more rejects the run that crosses it.
+	// MaxMetadataBytes is the memory for rules, taxonomies and artifact tables of a whole report in bytes. Help texts
+	// and artifacts are omitted first, with a warning. Then the run that exceeds the limit is rejected.
 	MaxMetadataBytes int64
-	// MaxMessageBytes is where the message text of a result is cut, in bytes.
+	// MaxMessageBytes is the length in bytes at which the message of a result is cut.
 	MaxMessageBytes int
-	// MaxSnippetBytes is where the code snippet of a result is cut, in bytes.
+	// MaxSnippetBytes is the length in bytes at which the snippet of a result is cut.
 	MaxSnippetBytes int
 }
 
-// DefaultLimits returns limits that real reports stay far below and that keep memory well under 150 MB: GitHub, for
-// comparison, takes 20 runs, 25,000 rules and 25,000 results a run.
+// DefaultLimits returns limits that are far above real reports and keep memory well under 150 MB. For comparison,
+// GitHub accepts 20 runs, 25,000 rules and 25,000 results per run.
 func DefaultLimits() Limits {
 	return Limits{
 		MaxBytes:         1 << 30,
@@ -47,7 +47,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// withDefaults fills the zero fields, so that callers can set only what they care about.
+// withDefaults replaces zero fields, so that callers can set only some.
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
 	fill(&l.MaxBytes, d.MaxBytes)

@@ -14,8 +14,8 @@ var (
 	escaped    = regexp.MustCompile(`\\([\\\[\]])`)
 )
 
-// message renders the text of a result: its own text, else one of the tables by id, else what is known of the rule, so
-// that it is never empty. It is of any length yet.
+// message renders the text of a result: its own text, else a text of the message tables by id, else a text of the rule,
+// so that it is never empty. Its length is not limited yet.
 func (run *Run) message(w *wireResult, rule *Rule) string {
 	var m wireMessage
 	if w.Message != nil {
@@ -38,7 +38,7 @@ func (run *Run) message(w *wireResult, rule *Rule) string {
 	return text
 }
 
-// messageString looks an id up as SARIF 3.11.7 says: in the rule, then in its component.
+// messageString looks up an id according to SARIF 3.11.7: in the rule, then in its component.
 func (run *Run) messageString(id string, w *wireResult, rule *Rule) string {
 	if text := rule.messages[id]; text != "" {
 		return text
@@ -51,7 +51,8 @@ func (run *Run) messageString(id string, w *wireResult, rule *Rule) string {
 	return run.driver.strings[id]
 }
 
-// arguments fills placeholders. Without arguments the text is left alone: few tools double the braces of quoted code.
+// arguments fills placeholders. Without arguments the text is unchanged, because few tools double the braces of quoted
+// code.
 func arguments(text string, args []string) string {
 	if len(args) == 0 {
 		return text
@@ -71,8 +72,8 @@ func arguments(text string, args []string) string {
 	})
 }
 
-// links replaces embedded links by their text. A number is a link only if the result has that location, so that the
-// code "table[i](0)" stays what it is; and only a text with links has escaped brackets.
+// links replaces embedded links by their text. A number is a link only if the result has that location, so that code
+// such as "table[i](0)" is unchanged. Only a text with links has escaped brackets.
 func links(text string, w *wireResult) string {
 	if !strings.Contains(text, "](") {
 		return text

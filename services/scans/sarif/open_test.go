@@ -186,7 +186,7 @@ func TestSucceeded(t *testing.T) {
 		{"t", `"invocations":[{"executionSuccessful":true,"exitSignalName":"SIGKILL"}],"results":[]`, false},
 		{"t", `"other":1`, false},
 		{"t", `"results":[],"externalPropertyFileReferences":{"results":[{"location":{"uri":"more.sarif"}}]}`, false},
-		// ESLint says false for an unused directive; a file that it cannot parse is an error.
+		// ESLint writes false for an unused directive. A file that it cannot parse is an error.
 		{"ESLint", `"results":[],"invocations":[{"executionSuccessful":false,"toolConfigurationNotifications":[{"level":"warning"}]}]`, true},
 		{"ESLint", `"results":[],"invocations":[{"executionSuccessful":false,"toolConfigurationNotifications":[{"level":"error"}]}]`, false},
 		{"ESLint", `"results":[],"invocations":[{"executionSuccessful":false}]`, false},
@@ -230,7 +230,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %v, want a LimitError", name, err)
 		}
 	}
-	// Brackets inside of strings are not nesting.
+	// Brackets inside strings are not nesting.
 	if _, err := open(driver(strings.Repeat(`[\"{`, 200), ""), sarif.Limits{}); err != nil {
 		t.Errorf("brackets in a text: %v", err)
 	}

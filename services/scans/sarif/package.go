@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Package is what a dependency scanner says about the dependency of a result. Each field may be empty.
+// Package is the dependency of a result, according to a dependency scanner. Each field may be empty.
 type Package struct {
 	Name, Version string
 	// FixedVersion is the version, or the comma-separated versions, without the vulnerability.
@@ -20,7 +20,7 @@ type Package struct {
 }
 
 var (
-	// Trivy: one fact a line.
+	// Trivy: one fact per line.
 	trivyPackage   = regexp.MustCompile(`(?m)^Package:[ \t]*(\S.*?)[ \t]*$`)
 	trivyInstalled = regexp.MustCompile(`(?m)^Installed Version:[ \t]*(\S.*?)[ \t]*$`)
 	trivyFixed     = regexp.MustCompile(`(?m)^Fixed Version:[ \t]*(\S.*?)[ \t]*$`)
@@ -38,8 +38,8 @@ var (
 	advisoryID = regexp.MustCompile(`(?i)\b(?:GHSA(?:-[0-9a-z]{4}){3}|(?:GO|PYSEC|RUSTSEC|OSV|SNYK|MAL|DSA|DLA|USN|ALAS|TEMP|GMS|NSWG|SNYK-[A-Z]+)-[0-9A-Z][0-9A-Z.-]*\d)\b`)
 )
 
-// packageOf reads the dependency from properties first, then from the texts that known tools write; nil if nothing
-// names one.
+// packageOf reads the dependency from properties first, then from message formats of known tools. It returns nil if
+// none is named.
 func packageOf(w *wireResult, rule *Rule, message, file string) *Package {
 	p := &Package{
 		Name:         first(w.Properties.PackageName),
@@ -60,7 +60,7 @@ func packageOf(w *wireResult, rule *Rule, message, file string) *Package {
 	return p
 }
 
-// fromText fills what is still empty from the message.
+// fromText fills empty fields from the message.
 func (p *Package) fromText(message string) {
 	set(&p.Name, submatch(trivyPackage, message))
 	set(&p.Version, submatch(trivyInstalled, message))
@@ -78,7 +78,7 @@ func (p *Package) fromText(message string) {
 	set(&p.FixedVersion, submatch(fixedIn, message))
 }
 
-// fromPURL fills what is still empty from a package URL: pkg:type/namespace/name@version.
+// fromPURL fills empty fields from a package URL: pkg:type/namespace/name@version.
 func (p *Package) fromPURL(purl string) {
 	rest, ok := strings.CutPrefix(purl, "pkg:")
 	if !ok {
@@ -103,14 +103,14 @@ func (p *Package) fromPURL(purl string) {
 	}
 	name = clean(name)
 	if p.Name != "" && !strings.HasSuffix(name, p.Name) {
-		return // it speaks of another package
+		return // another package
 	}
 	set(&p.Name, name)
 	set(&p.Version, clean(version))
 	set(&p.Ecosystem, ecosystem(kind))
 }
 
-// cutLast cuts around the last separator that is not the first character ("@scope/name" has none).
+// cutLast cuts around the last separator, unless it is the first character ("@scope/name").
 func cutLast(s, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, sep); i > 0 {
 		return s[:i], s[i+len(sep):], true
@@ -118,7 +118,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// advisory prefers a CVE, which every source knows, to the other kinds, and the rule's id to the message.
+// advisory prefers a CVE, which every source knows, to other identifiers, and the rule's id to the message.
 func advisory(texts ...string) string {
 	for _, pattern := range []*regexp.Regexp{cveID, advisoryID} {
 		for _, text := range texts {
@@ -133,7 +133,7 @@ func advisory(texts ...string) string {
 	return ""
 }
 
-// ecosystems maps the words of package URLs and tools to the API's.
+// ecosystems maps the ecosystems of package URLs and tools to the API's.
 var ecosystems = map[string]string{
 	"npm": "npm", "javascript": "npm", "node": "npm", "node-pkg": "npm", "yarn": "npm", "pnpm": "npm",
 	"pypi": "pypi", "python": "pypi", "pip": "pypi", "python-pkg": "pypi", "poetry": "pypi", "pipenv": "pypi",
@@ -148,7 +148,7 @@ var ecosystems = map[string]string{
 
 func ecosystem(word string) string { return ecosystems[strings.ToLower(strings.TrimSpace(word))] }
 
-// lockfiles tells the ecosystem by the file that a result is in.
+// lockfiles maps file names to ecosystems.
 var lockfiles = map[string]string{
 	"package-lock.json": "npm", "npm-shrinkwrap.json": "npm", "yarn.lock": "npm", "pnpm-lock.yaml": "npm", "package.json": "npm",
 	"requirements.txt": "pypi", "poetry.lock": "pypi", "pipfile.lock": "pypi", "uv.lock": "pypi", "pyproject.toml": "pypi",
@@ -164,7 +164,7 @@ func set(field *string, value string) {
 	}
 }
 
-// submatch is the first group of a pattern.
+// submatch returns the first group of a pattern.
 func submatch(pattern *regexp.Regexp, text string) string {
 	if m := pattern.FindStringSubmatch(text); m != nil {
 		return m[1]

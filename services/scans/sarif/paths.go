@@ -14,7 +14,7 @@ import (
 type pathResolver struct {
 	bases     map[string]wireArtifactLocation
 	artifacts []wireArtifactLocation
-	// roots are the absolute directories that may be the checkout, the most trusted first.
+	// roots are the absolute directories that may be the checkout, the most reliable first.
 	roots []string
 }
 
@@ -27,17 +27,12 @@ const maxPath = 4096
 
 var (
 	otherScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+://`)
-	// rootBase are the base ids that mean the checkout by convention.
+	// rootBase matches the base ids that mean the checkout by convention.
 	rootBase = regexp.MustCompile(`(?i)^%?(?:src_?root|project_?root|repo_?root|root_?path|checkout_?root|srcdir|root)%?$`)
 )
 
-func newPathResolver(run *Run, checkoutRoot string) *pathResolver {
+func newPathResolver(run *Run) *pathResolver {
 	p := &pathResolver{bases: run.bases, artifacts: run.artifacts}
-	if !hasFileScheme(checkoutRoot) {
-		// A plain path is not percent-encoded.
-		checkoutRoot = strings.ReplaceAll(checkoutRoot, "%", "%25")
-	}
-	p.addRoot(normaliseRaw(checkoutRoot))
 	var others []string
 	for _, id := range slices.Sorted(maps.Keys(run.bases)) {
 		dir, _ := p.base(id, 0)
@@ -51,7 +46,7 @@ func newPathResolver(run *Run, checkoutRoot string) *pathResolver {
 		dir, _ := p.join(inv.workingDirectory)
 		p.addRoot(dir)
 	}
-	// A base that is not called the root holds it at best if it is the outermost.
+	// Other bases may contain the root only if they are the outermost.
 	slices.SortFunc(others, func(a, b string) int {
 		if len(a) != len(b) {
 			return len(a) - len(b)
@@ -64,7 +59,7 @@ func newPathResolver(run *Run, checkoutRoot string) *pathResolver {
 	return p
 }
 
-// addRoot takes absolute directories only. The file system's own root would make every absolute path look relative.
+// addRoot accepts absolute directories only. The root of the file system would make every absolute path look relative.
 func (p *pathResolver) addRoot(dir string) {
 	if dir == "" {
 		return
@@ -75,8 +70,8 @@ func (p *pathResolver) addRoot(dir string) {
 	}
 }
 
-// resolve gives the path of a location: relative where possible, with forward slashes, percent-decoded. Empty means
-// that the result names no file.
+// resolve returns the path of a location: relative if possible, with forward slashes, percent-decoded. It is empty if
+// the result names no file.
 func (p *pathResolver) resolve(loc *wireArtifactLocation) (string, error) {
 	if loc == nil {
 		return "", nil
@@ -88,7 +83,7 @@ func (p *pathResolver) resolve(loc *wireArtifactLocation) (string, error) {
 	if at.URI == "" {
 		return "", nil
 	}
-	if uri, ok := foreign(at.URI); ok {
+	if uri, ok := nonFile(at.URI); ok {
 		return p.checked(uri)
 	}
 	climbs := slices.Contains(strings.Split(normaliseRaw(at.URI), "/"), "..")
@@ -109,7 +104,7 @@ func (p *pathResolver) resolve(loc *wireArtifactLocation) (string, error) {
 		return "", errEscapes
 	}
 	if own := normaliseRaw(at.URI); !isAbsolute(own) {
-		// The base is the file system's root or outside of what is known: the report's own form is the better name.
+		// The base is the root of the file system or unknown, so the path as written is better.
 		return p.checked(strings.TrimPrefix(normalise(own), "./"))
 	}
 	return p.checked(full)
@@ -126,10 +121,10 @@ func (p *pathResolver) checked(s string) (string, error) {
 	return s, nil
 }
 
-// maxChain bounds how far base ids may refer to each other; a circle ends there.
+// maxChain bounds how far base ids may refer to each other. It ends cycles.
 const maxChain = 16
 
-// join puts a location behind its base, if that is known. The result is not yet cleaned.
+// join appends a location to its base, if that is known. The result is not normalised yet.
 func (p *pathResolver) join(loc wireArtifactLocation) (string, bool) {
 	return p.joinDepth(loc, 0)
 }
@@ -146,20 +141,20 @@ func (p *pathResolver) joinDepth(loc wireArtifactLocation, depth int) (string, b
 	return strings.TrimSuffix(dir, "/") + "/" + own, true
 }
 
-// base is the directory that a base id stands for. Unknown ids, and such without a URI, are the checkout itself.
+// base is the directory of a base id. Unknown ids, and ids without a URI, stand for the checkout.
 func (p *pathResolver) base(id string, depth int) (string, bool) {
 	def, ok := p.bases[id]
 	if !ok || depth >= maxChain {
 		return "", false
 	}
-	if _, other := foreign(def.URI); other {
+	if _, other := nonFile(def.URI); other {
 		return "", false
 	}
 	return p.joinDepth(def, depth+1)
 }
 
-// foreign tells URIs that are not files, and takes user name and password out of them.
-func foreign(uri string) (string, bool) {
+// nonFile reports whether a URI is not a file, and removes user name and password from it.
+func nonFile(uri string) (string, bool) {
 	uri = strings.TrimSpace(uri)
 	if !strings.Contains(uri, "://") || hasFileScheme(uri) || !otherScheme.MatchString(uri) {
 		return "", false
@@ -175,7 +170,7 @@ func foreign(uri string) (string, bool) {
 	return scheme + "://" + rest, true
 }
 
-// normaliseRaw strips the file scheme, decodes and turns backslashes, but leaves the segments alone.
+// normaliseRaw strips the file scheme, decodes, and replaces backslashes, but does not resolve "." and "..".
 func normaliseRaw(uri string) string {
 	s := strings.TrimSpace(uri)
 	if hasFileScheme(s) {
@@ -195,7 +190,7 @@ func normaliseRaw(uri string) string {
 	return s
 }
 
-// normalise works off "." and ".." in a path that is already decoded.
+// normalise resolves "." and ".." in a decoded path.
 func normalise(s string) string {
 	if s == "" {
 		return ""
@@ -208,7 +203,7 @@ func normalise(s string) string {
 
 func hasFileScheme(s string) bool { return len(s) >= 5 && strings.EqualFold(s[:5], "file:") }
 
-// hasDrive tells paths that start with a Windows drive letter.
+// hasDrive reports whether a path starts with a Windows drive letter.
 func hasDrive(s string) bool {
 	if len(s) < 2 || s[1] != ':' || (len(s) > 2 && s[2] != '/') {
 		return false

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/palisade/palisade/services/scans/sarif"
 )
 
 // located is a run with one result at an artifact location, and more members of the run.
@@ -43,6 +41,8 @@ func TestPaths(t *testing.T) {
 		{`null`, "", ""},
 		{`{"uri":"file:///w/repo/a.go"}`, bases, "a.go"},
 		{`{"uri":"file:///w/repo2/a.go"}`, bases, "/w/repo2/a.go"},
+		{`{"uri":"file:///w/my%20repo/a.go"}`, `"originalUriBaseIds":{"SRCROOT":{"uri":"/w/my repo"}}`, "a.go"},
+		{`{"uri":"c:\\Work\\a.go"}`, `"originalUriBaseIds":{"SRCROOT":{"uri":"C:\\Work"}}`, "a.go"},
 		{`{"uri":"x.go","uriBaseId":"LIB"}`, bases, "lib/x.go"},
 		{`{"uri":"../x.go","uriBaseId":"LIB"}`, bases, "x.go"},
 		{`{"uri":"x.go","uriBaseId":"NONE"}`, bases, "x.go"},
@@ -61,7 +61,7 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s: path is %q, want %q", c.location, r.Path, c.want)
 		}
 	}
-	// A circle of bases ends.
+	// A cycle of bases ends.
 	only(t, read(t, located(`{"uri":"x.go","uriBaseId":"A"}`, bases)))
 }
 
@@ -82,21 +82,7 @@ func TestPathsThatEscapeAreSkipped(t *testing.T) {
 	}
 }
 
-func TestCheckoutRootWins(t *testing.T) {
-	const members = `"originalUriBaseIds":{"SRCROOT":{"uri":"file:///w/"}}`
-	for _, root := range []string{"/w/my repo", "/w/my repo/", "file:///w/my%20repo/"} {
-		r := only(t, read(t, located(`{"uri":"file:///w/my%20repo/a.go"}`, members), sarif.WithCheckoutRoot(root)))
-		if r.Path != "a.go" {
-			t.Errorf("%s: path is %q, want a.go", root, r.Path)
-		}
-	}
-	r := only(t, read(t, located(`{"uri":"c:\\Work\\a.go"}`, ""), sarif.WithCheckoutRoot(`C:\Work`)))
-	if r.Path != "a.go" {
-		t.Errorf("path is %q, want a.go", r.Path)
-	}
-}
-
-// Whatever a report says, a path never climbs and never has backslashes.
+// Whatever a report says, a path never leaves the checkout and never has backslashes.
 func TestPathsNeverClimb(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		segment := rapid.SampledFrom([]string{"..", ".", "a", "%2e%2e", "b%2fc", "%5c", "", "C:", "file:", "x.go"})

@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
-// outcome is everything that a report gave.
+// outcome is the outcome of reading a report.
 type outcome struct {
 	report  *sarif.Report
 	results []*sarif.Result
@@ -52,7 +52,7 @@ func collect(t testing.TB, report *sarif.Report) outcome {
 	return o
 }
 
-// read takes a report from a string.
+// read reads a report from a string.
 func read(t testing.TB, doc string, opts ...sarif.Option) outcome {
 	t.Helper()
 	report, err := sarif.Open(context.Background(), strings.NewReader(doc), sarif.Limits{}, opts...)
@@ -70,7 +70,7 @@ func driver(name, results string) string {
 	return run(`"tool":{"driver":{"name":"` + name + `"}},"results":[` + results + `]`)
 }
 
-// only is the one result of a report.
+// only returns the one result of a report.
 func only(t testing.TB, o outcome) *sarif.Result {
 	t.Helper()
 	if len(o.results) != 1 || len(o.skips) != 0 {
@@ -79,7 +79,7 @@ func only(t testing.TB, o outcome) *sarif.Result {
 	return o.results[0]
 }
 
-// skipped is the reason of the one result of a report.
+// skipped returns the skip reason of the one result of a report.
 func skipped(t testing.TB, o outcome) string {
 	t.Helper()
 	if len(o.results) != 0 || len(o.skips) != 1 {
@@ -116,7 +116,7 @@ func TestRealReportsAreCompletelyAccountedFor(t *testing.T) {
 	}
 }
 
-// Every result gets an identity of its own, and a second reading gets the same ones.
+// Every result gets its own identity, and reading again gives the same identities.
 func TestRealReportsHaveStableIdentities(t *testing.T) {
 	for _, file := range []string{"gosec-pocketbase-v0.22.8.sarif", "eslint-security-express-jquery.sarif", "staticcheck-grpc-gateway-v1.16.0.sarif"} {
 		identities := func() map[string]bool {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Redacted is what stands for a secret. With [WithRedactionKey] a snippet is "[redacted 0123456789abcdef]" instead.
+// Redacted replaces a secret. With [WithRedactionKey] a snippet is "[redacted 0123456789abcdef]" instead.
 const Redacted = "[redacted]"
 
-// wellKnown are the forms of tokens that name themselves, for messages of tools that give no snippet to compare with.
+// wellKnown matches tokens with a recognisable form, for messages of tools without a snippet to compare with.
 var wellKnown = regexp.MustCompile(strings.Join([]string{
 	`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`,
 	`\bgh[pousr]_[0-9A-Za-z]{30,}`,
@@ -45,7 +45,7 @@ func newRedactor(key []byte, snippets ...string) redactor {
 	return r
 }
 
-// snippet replaces the whole snippet: where in it the secret is, only the tool knows.
+// snippet replaces the whole snippet, because only the tool knows where the secret is in it.
 func (r redactor) snippet(text string) string {
 	text = strings.TrimSpace(text)
 	switch {
@@ -59,7 +59,7 @@ func (r redactor) snippet(text string) string {
 	return "[redacted " + hex.EncodeToString(mac.Sum(nil)[:8]) + "]"
 }
 
-// text removes the secret from other text of the result; all of the text if the secret may be any of too many words.
+// text removes the secret from other text of the result. If there are too many candidates, it removes all of the text.
 func (r redactor) text(s string) string {
 	if r.unsure && s != "" {
 		return Redacted
@@ -70,17 +70,17 @@ func (r redactor) text(s string) string {
 	return wellKnown.ReplaceAllString(s, Redacted)
 }
 
-// leaks tells whether a text holds the secret.
+// leaks reports whether a text contains the secret.
 func (r redactor) leaks(s string) bool { return r.text(s) != s }
 
 const (
-	// minSecret is the length below which a text is too common to be replaced wherever it occurs.
+	// minSecret is the length below which a text is too common to be replaced everywhere.
 	minSecret = 4
 	// maxCandidates bounds the work for a snippet of many words.
 	maxCandidates = 200
 )
 
-// candidates are the parts of a snippet that may be the secret: the whole, each line, what is quoted or assigned, and
+// candidates are the parts of a snippet that may be the secret: the whole, each line, quoted or assigned values, and
 // every word that mixes letters and digits.
 func candidates(snippet string) []string {
 	var found []string
@@ -116,15 +116,15 @@ var quoted = regexp.MustCompile("[\"'`]([^\"'`]{4,})[\"'`]")
 
 func isSeparator(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`=:,;()[]{}<>", r) }
 
-// Redactor removes secrets from texts of a finding that came in another format than SARIF.
+// Redactor removes secrets from the texts of a finding in another format than SARIF.
 type Redactor struct{ redactor redactor }
 
-// NewRedactor takes the code that may hold the secret, as far as it is known. Without a key, redacted code looks all
-// the same.
+// NewRedactor takes the code that may contain the secret, if it is known. Without a key, all redacted code looks the
+// same.
 func NewRedactor(key []byte, code ...string) Redactor { return Redactor{newRedactor(key, code...)} }
 
-// Text removes the secret, and whatever looks like a well-known kind of token.
+// Text removes the secret, and everything that looks like a well-known kind of token.
 func (r Redactor) Text(s string) string { return r.redactor.text(s) }
 
-// Sensitive tells the rules whose results may hold a secret, by id and tags, whatever their product is.
+// Sensitive reports by id and tags whether results of a rule may contain a secret, whatever their product is.
 func Sensitive(ruleID string, tags []string) bool { return sensitiveRule(ruleID, tags) }

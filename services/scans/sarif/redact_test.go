@@ -38,7 +38,7 @@ func TestSecretsAreNeverKept(t *testing.T) {
 	}
 }
 
-// With too many words to compare, nothing of the message is trusted.
+// With too many words to compare, the whole message is redacted.
 func TestLongSnippetsRedactTheWholeMessage(t *testing.T) {
 	r := only(t, read(t, driver("gitleaks", leaky(strings.Repeat("word1234 x=y ", 300)+"hunter22", "found hunter22", ""))))
 	if r.Message != sarif.Redacted || r.Snippet != sarif.Redacted {
@@ -46,7 +46,7 @@ func TestLongSnippetsRedactTheWholeMessage(t *testing.T) {
 	}
 }
 
-// A cut comes after the redaction, so that it leaves no half of a secret.
+// Texts are cut after redaction, so that no part of a secret remains.
 func TestCutsLeaveNoPartOfASecret(t *testing.T) {
 	message := strings.Repeat("m", sarif.DefaultLimits().MaxMessageBytes-10) + " hunter2222222"
 	if r := only(t, read(t, driver("gitleaks", leaky("hunter2222222", message, "")))); strings.Contains(r.Message, "hunt") {

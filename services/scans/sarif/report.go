@@ -8,9 +8,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Report is a report after the first pass: everything but the results, which [Report.Results] streams.
+// Report is a report after the first pass: everything except the results, which [Report.Results] streams.
 type Report struct {
-	// Runs are all runs in file order, the rejected ones included.
+	// Runs are all runs in file order, including rejected ones.
 	Runs []*Run
 	// Bytes is the size of the (decompressed) report.
 	Bytes int64
@@ -20,25 +20,20 @@ type Report struct {
 	options options
 }
 
-// Option adjusts how a report is read.
+// Option changes how a report is read.
 type Option func(*options)
 
 type options struct {
-	checkoutRoot string
 	product      string
 	redactionKey []byte
 }
-
-// WithCheckoutRoot names the absolute directory or file URI that the repository was checked out to when the tool ran.
-// It wins over what the report says (SARIF 3.14.14).
-func WithCheckoutRoot(root string) Option { return func(o *options) { o.checkoutRoot = root } }
 
 // WithProduct sets the product of all runs ([vocabulary.SAST], [vocabulary.SCA] or [vocabulary.Secrets]) instead of
 // deriving it from the tool. vocabulary.Secrets turns redaction on. An empty product changes nothing.
 func WithProduct(product string) Option { return func(o *options) { o.product = product } }
 
-// WithRedactionKey makes redacted snippets tell two secrets apart, by a keyed hash (HMAC-SHA256) of the secret: a plain
-// hash of a short password could be guessed. Without a key every secret becomes the same text.
+// WithRedactionKey makes redacted snippets distinguishable by a keyed hash (HMAC-SHA256) of the secret. A plain hash of
+// a short password could be guessed. Without a key every secret becomes the same text.
 func WithRedactionKey(key []byte) Option { return func(o *options) { o.redactionKey = key } }
 
 // reader is the state of the first pass.
@@ -49,11 +44,11 @@ type reader struct {
 	meta   int64 // bytes of rules, taxonomies and artifacts kept so far, of all runs
 }
 
-// Open reads everything but the results of the report in src, checks its syntax to the end and counts the results. src
-// has to stay open and unchanged for [Report.Results]; it is read from its start, wherever it stands.
+// Open reads everything except the results of the report in src, checks its syntax to the end, and counts the results.
+// src has to stay open and unchanged for [Report.Results]. It is read from its start, whatever its current offset.
 //
-// The error is a [*SyntaxError], [*FormatError] or [*LimitError] where the report is at fault, otherwise one of src or
-// ctx.
+// The error is a [*SyntaxError], [*FormatError] or [*LimitError] if the report is at fault, otherwise an error of src
+// or ctx.
 func Open(ctx context.Context, src io.ReadSeeker, limits Limits, opts ...Option) (*Report, error) {
 	report := &Report{src: src, limits: limits.withDefaults()}
 	for _, opt := range opts {
@@ -75,7 +70,7 @@ func Open(ctx context.Context, src io.ReadSeeker, limits Limits, opts ...Option)
 	return report, nil
 }
 
-// document reads the top level. Version and runs are judged at its end, as names come in any order.
+// document reads the top level. Version and runs are checked at the end, because keys come in any order.
 func (r *reader) document() error {
 	if k := r.kind(); k != '{' {
 		if err := r.skip(); err != nil {
@@ -122,7 +117,7 @@ func (r *reader) version(into *string) error {
 	return err
 }
 
-// runs reads the array; problem becomes empty if it is one.
+// runs reads the array of runs. problem is set to "" if it is an array.
 func (r *reader) runs(problem *string) error {
 	if k := r.kind(); k != '[' {
 		*problem = kindName(k)
@@ -137,7 +132,7 @@ func (r *reader) runs(problem *string) error {
 	})
 }
 
-// end makes sure that nothing follows the document.
+// end checks that nothing follows the document.
 func (r *reader) end() error {
 	r.allow(r.limits.MaxTokenBytes)
 	_, err := r.dec.ReadToken()
@@ -150,7 +145,7 @@ func (r *reader) end() error {
 	return &jsontext.SyntacticError{ByteOffset: r.offset(), Err: errTrailing}
 }
 
-// charge counts n bytes of memory that the report keeps and says whether they are still allowed.
+// charge adds n bytes to the memory that the report keeps, and reports whether that is within the limit.
 func (r *reader) charge(n int) bool {
 	if r.meta+int64(n) > r.limits.MaxMetadataBytes {
 		return false

@@ -13,11 +13,11 @@ import (
 type Result struct {
 	// Run and Index are the positions in the report and in the run's results, from 0.
 	Run, Index int
-	// RuleID is the id as written, which may have components below the rule's ("CA5350/md5").
+	// RuleID is the id as written, which may have components after the rule's ("CA5350/md5").
 	RuleID string
-	// Rule is never nil: an unknown id has a stub.
+	// Rule is never nil. An unknown id has a stub.
 	Rule *Rule
-	// Product is the run's, unless the rule of a tool that does several jobs says otherwise.
+	// Product is the run's, unless the rule of a tool with several products says otherwise.
 	Product string
 	// Message is plain text, with arguments and links resolved; never empty.
 	Message string
@@ -25,34 +25,34 @@ type Result struct {
 	Severity string
 	// Confidence is the result's own, else the rule's: low, medium, high, or empty.
 	Confidence string
-	// Path is relative to the checkout where possible, with forward slashes; empty if the result is about no file.
+	// Path is relative to the checkout if possible, with forward slashes. It is empty if the result names no file.
 	Path string
-	// Line to EndColumn are 1-based and never 0; the end column is exclusive. See the package comment for what is missing.
+	// Line to EndColumn are 1-based and never 0. The end column is exclusive. The package comment has the defaults.
 	Line, Column, EndLine, EndColumn int
-	// Snippet is the code of the region, or of its surroundings; redacted if it may hold a secret; or empty.
+	// Snippet is the code of the region or around it. It is redacted if it may contain a secret, and may be empty.
 	Snippet string
 	// MatchBasedID is fingerprints["matchBasedId/v1"], or empty.
 	MatchBasedID string
-	// ToolFingerprint is "name:value" of the tool's best other fingerprint, or empty. It need not be unique.
+	// ToolFingerprint is "name:value" of the best other fingerprint, or empty. It need not be unique.
 	ToolFingerprint string
-	// Suppressed says that the tool or the code suppresses the result; SuppressionReason is why, possibly empty.
+	// Suppressed says that the tool or the code suppresses the result. SuppressionReason may be empty.
 	Suppressed        bool
 	SuppressionReason string
-	// BaselineState is new, unchanged, updated, or empty. Results that are absent are skipped.
+	// BaselineState is new, unchanged, updated, or empty. Absent results are skipped.
 	BaselineState string
-	// HistoricalCommit is the commit of a secret that was found in the history: the file may not exist any more.
+	// HistoricalCommit is the commit of a secret that was found in the history. The file may no longer exist.
 	HistoricalCommit string
 	// Package is the dependency of a dependency scanner's result, or nil.
 	Package *Package
 }
 
-// Skip is a result that is not used, and why. It never holds text of the result that could be a secret.
+// Skip is a result that is not used, and the reason. It never has text of the result that could be a secret.
 type Skip struct {
 	Run, Index           int
 	RuleID, Path, Reason string
 }
 
-// convert makes a result of raw JSON. Exactly one of the two answers is set.
+// convert converts raw JSON to a result or a skip. Exactly one of the two is not nil.
 func (run *Run) convert(raw jsontext.Value, index int, rep *Report) (*Result, *Skip) {
 	if run.wire == nil {
 		run.wire = &wireResult{}
@@ -68,7 +68,7 @@ func (run *Run) convert(raw jsontext.Value, index int, rep *Report) (*Result, *S
 		return skip(describe(err))
 	}
 	id = ruleID(w.RuleID)
-	location := w.place()
+	location := w.location()
 	var err error
 	file, err = run.paths.resolve(location.ArtifactLocation)
 	if err != nil {
@@ -99,7 +99,7 @@ func (run *Run) convert(raw jsontext.Value, index int, rep *Report) (*Result, *S
 	return res, nil
 }
 
-// texts sets everything that may hold a secret, redacted where it must be.
+// texts sets all fields that may contain a secret, redacted if necessary.
 func (run *Run) texts(res *Result, w *wireResult, location wirePhysicalLocation, rep *Report) {
 	res.Message = run.message(w, res.Rule)
 	res.MatchBasedID, res.ToolFingerprint = fingerprints(w)
@@ -124,16 +124,16 @@ func (run *Run) texts(res *Result, w *wireResult, location wirePhysicalLocation,
 	if r.leaks(res.ToolFingerprint) {
 		res.ToolFingerprint = ""
 	}
-	res.trim(rep.limits) // after the redaction, lest a part of a secret stays before a cut
+	res.trim(rep.limits) // after redaction, because a cut could leave a part of a secret
 }
 
-// trim cuts the free texts to their longest forms.
+// trim cuts the free texts to their maximal lengths.
 func (res *Result) trim(limits Limits) {
 	res.Message = cut(res.Message, limits.MaxMessageBytes)
 	res.SuppressionReason = cut(res.SuppressionReason, 2048)
 }
 
-// noFinding says why a result is not a finding of this commit, or "".
+// noFinding returns why a result is not a finding of this commit, or "".
 func noFinding(w *wireResult, severity string) string {
 	switch {
 	case isNoProblem(w.Kind):
@@ -154,8 +154,8 @@ func baseline(state string) string {
 	return ""
 }
 
-// productFor lets the rules of a dependency scanner that finds other things, too, say so; a product set by the caller
-// stands.
+// productFor returns the product of the rule if the tool has several products. A product set by the caller takes
+// precedence.
 func (run *Run) productFor(rule *Rule, o options) string {
 	if run.rulesSayProduct(o) && rule.product != "" {
 		return rule.product
@@ -167,7 +167,7 @@ func (run *Run) rulesSayProduct(o options) bool {
 	return run.Product == vocabulary.SCA && o.product == ""
 }
 
-// rule finds the rule of a result and its id as written. nil if the result names none.
+// rule finds the rule of a result and its id as written. It returns nil if the result names none.
 func (run *Run) rule(w *wireResult) (*Rule, string) {
 	id := ruleID(w.RuleID)
 	var ref wireDescriptorRef
@@ -192,7 +192,7 @@ func (run *Run) rule(w *wireResult) (*Rule, string) {
 	stub := run.stubs[id]
 	if stub == nil {
 		stub = stubRule(id)
-		// A report that names a new rule in every result must not fill the memory.
+		// A report that names a new rule in every result must not exhaust the memory.
 		if len(run.stubs) < maxStubs {
 			run.stubs[id] = stub
 		}
@@ -202,7 +202,7 @@ func (run *Run) rule(w *wireResult) (*Rule, string) {
 
 const maxStubs = 10_000
 
-// ruleByID looks in the named component first, then in all, and then for the rule that the id is a part of (SARIF
+// ruleByID looks in the named component first, then in all. Then it looks for hierarchical prefixes of the id (SARIF
 // 3.27.5).
 func (run *Run) ruleByID(id string, ref *wireComponentRef) *Rule {
 	for name := id; name != ""; {
@@ -222,8 +222,8 @@ func (run *Run) ruleByID(id string, ref *wireComponentRef) *Rule {
 	return nil
 }
 
-// place is the first location that names a file; a result without one may still have an analysis target.
-func (w *wireResult) place() wirePhysicalLocation {
+// location is the first location that names a file, or else the analysis target.
+func (w *wireResult) location() wirePhysicalLocation {
 	for _, location := range w.Locations {
 		if p := location.PhysicalLocation; p != nil && p.ArtifactLocation != nil {
 			return *p
@@ -257,7 +257,8 @@ func (res *Result) region(r *wireRegion) {
 	}
 }
 
-// suppression: one accepted suppression, or one without a status, suppresses; rejected and under review ones do not.
+// suppression applies suppressions: one that is accepted or has no status suppresses; rejected or under review ones do
+// not.
 func (res *Result) suppression(all []wireSuppression) {
 	for _, s := range all {
 		if s.Status != "" && !strings.EqualFold(s.Status, "accepted") {
@@ -278,7 +279,7 @@ func snippetOf(r *wireRegion) string {
 	return r.Snippet.Text
 }
 
-// salvageRuleID names the rule of a result that could not be read as a whole.
+// salvageRuleID returns the rule of a result that could not be decoded.
 func salvageRuleID(raw jsontext.Value) string {
 	var w struct {
 		RuleID loose `json:"ruleId"`

@@ -7,10 +7,10 @@ import (
 	"io"
 )
 
-// Results streams all results in file order. For each one exactly one of yield and skip is called; an error of theirs
-// ends the stream and is returned as it is. A *Result may be kept. The results of a rejected run all go to skip.
+// Results streams all results in file order. It calls exactly one of yield and skip for each result. An error of theirs
+// ends the stream and is returned as it is. A *Result may be kept. All results of a rejected run are passed to skip.
 //
-// It may be called again, but not at the same time: the source is shared.
+// Results may be called again, but not concurrently, because the source is shared.
 func (r *Report) Results(ctx context.Context, yield func(*Result) error, skip func(Skip) error) error {
 	for _, run := range r.Runs {
 		index := 0
@@ -21,7 +21,7 @@ func (r *Report) Results(ctx context.Context, yield func(*Result) error, skip fu
 			}
 		}
 		run.wire = nil
-		run.stubs = nil // those that are in use live on with their results
+		run.stubs = nil // stubs that are in use stay alive with their results
 		if index != run.Results {
 			return fmt.Errorf("the report changed while it was read: runs[%d] had %d results, then %d", run.Index, run.Results, index)
 		}

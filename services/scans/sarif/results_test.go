@@ -170,7 +170,7 @@ func TestResultsOfWrongTypesAreSkippedAlone(t *testing.T) {
 			t.Errorf("%s: %d results, skips %+v, want %q", result, len(o.results), o.skips, want)
 		}
 	}
-	// null is a result without anything.
+	// null is an empty result.
 	if reason := skipped(t, read(t, driver("t", `null`))); !strings.Contains(reason, "names no rule") {
 		t.Errorf("null: %q", reason)
 	}

@@ -8,33 +8,33 @@ import (
 
 // Rule is what a report says about one rule of a tool. Its lists are never nil and may be shared: do not change them.
 type Rule struct {
-	// ID is the rule's id as written; Name its display name, or the id.
+	// ID is the rule's id as written. Name is its display name, or the id.
 	ID, Name string
-	// Message is the short description (the full one where the short one is missing or only repeats the id), one line of
-	// at most 1,024 bytes. It may be empty.
+	// Message is the short description, in one line of at most 1,024 bytes. If it is missing or only repeats the id,
+	// Message is the full description. It may be empty.
 	Message string
 	// Help is the help text, at most 8 KiB, or empty. HelpURI is shown, never fetched.
 	Help, HelpURI string
-	// Severity is what a result gets that says nothing itself: low, medium, high or critical; empty for level none.
+	// Severity is the default for results without one: low, medium, high or critical; empty for level none.
 	Severity string
 	// Confidence is low, medium, high, or empty if unknown.
 	Confidence string
-	// Category is a word such as security, correctness or best-practice; security where the file says nothing.
+	// Category is a word such as security, correctness or best-practice. The default is security.
 	Category string
 	// Subcategories are words such as vuln or audit.
 	Subcategories []string
 	// VulnerabilityClasses are names such as "SQL Injection": as written, else derived from the CWE.
 	VulnerabilityClasses []string
-	// CWENames are "CWE-89: SQL Injection" where the report knows the title, else "CWE-89".
+	// CWENames are "CWE-89: SQL Injection" if the report has the title, else "CWE-89".
 	CWENames []string
-	// OWASPNames are such as "A03:2021 - Injection".
+	// OWASPNames are names such as "A03:2021 - Injection".
 	OWASPNames []string
 	// Tags are the rule's tags as written, at most 50.
 	Tags []string
 	// FormerIDs are ids under which earlier versions of the tool reported the rule (deprecatedIds, SARIF 3.49.5), at most
 	// 50.
 	FormerIDs []string
-	// Stub says that the report does not declare this rule: only its id is known.
+	// Stub says that the report does not declare this rule, so only its id is known.
 	Stub bool
 
 	guid             string
@@ -54,7 +54,7 @@ const (
 	maxTags        = 50
 )
 
-// stubRule stands for an id that no rule of the run has.
+// stubRule is the rule of an id that the run does not declare.
 func stubRule(id string) *Rule {
 	return &Rule{
 		ID: id, Name: id, Severity: vocabulary.SeverityMedium, Category: defaultCategory, Stub: true,
@@ -96,7 +96,7 @@ func newRule(w *wireRule) *Rule {
 	return rule
 }
 
-// severities reads what the rule says about its results.
+// severities reads the rule's defaults for its results.
 func (rule *Rule) severities(w *wireRule) {
 	rule.securitySeverity = w.Properties.securitySeverity()
 	if w.DefaultConfiguration != nil {
@@ -129,7 +129,7 @@ func (rule *Rule) classify(p *bag) {
 	rule.product = ruleProduct(rule.Tags)
 }
 
-// link adds what the relationships and taxonomies of the whole run say (gosec and flawfinder name CWEs only there).
+// link adds what relationships and taxonomies of the run say about the rule. gosec and flawfinder name CWEs only there.
 func (rule *Rule) link(titles map[string]string, taxonomies []*component) {
 	for _, ref := range rule.relationships {
 		if id, ok := cweOf(ref, taxonomies); ok {
@@ -148,7 +148,7 @@ func (rule *Rule) link(titles map[string]string, taxonomies []*component) {
 	}
 }
 
-// size is roughly the memory that a rule takes, in bytes.
+// size is the approximate memory of a rule in bytes.
 func (rule *Rule) size() int {
 	n := 700 + len(rule.ID) + len(rule.Name) + len(rule.Message) + len(rule.Help) + len(rule.HelpURI) + len(rule.guid)
 	for _, list := range [][]string{rule.Tags, rule.Subcategories, rule.VulnerabilityClasses, rule.CWENames, rule.OWASPNames, rule.purls, rule.FormerIDs} {
@@ -162,7 +162,7 @@ func (rule *Rule) size() int {
 	return n
 }
 
-// ruleMessage is the short description, unless it says no more than the id ("Semgrep Finding: some.rule").
+// ruleMessage is the short description, unless it only repeats the id ("Semgrep Finding: some.rule").
 func ruleMessage(w *wireRule, id string) string {
 	text := func(t *wireText) string {
 		switch {
@@ -180,7 +180,7 @@ func ruleMessage(w *wireRule, id string) string {
 	return cut(short, maxDescription)
 }
 
-// ruleID makes ids of rules and results comparable: both go through it.
+// ruleID normalises ids of rules and results, so that they can be compared.
 func ruleID(id string) string {
 	trimmed := strings.TrimSpace(clean(id))
 	if len(trimmed) != len(id) {
@@ -189,7 +189,7 @@ func ruleID(id string) string {
 	return cut(trimmed, maxName)
 }
 
-// distinct drops repeats and keeps the order; it never answers nil.
+// distinct removes duplicates and keeps the order. It never returns nil.
 func distinct(list []string) []string {
 	kept := make([]string, 0, len(list))
 	seen := make(map[string]bool, len(list))

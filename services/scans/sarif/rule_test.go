@@ -39,7 +39,7 @@ func TestConfidenceOfAResultWins(t *testing.T) {
 	}
 }
 
-// A title is taken from wherever the report has one; each CWE is named once.
+// A title is taken from any place in the report, and each CWE is named once.
 func TestCWETitles(t *testing.T) {
 	o := read(t, run(`"taxonomies":[{"taxa":[{"id":"089","shortDescription":{"text":"SQL Injection"}},{"id":"CWE-78","name":"OS Command\nInjection"}],"guid":"AA","name":"CWE"}],
 		"tool":{"driver":{"name":"t","rules":[{"id":"r","properties":{"tags":["CWE-89","external/cwe/cwe-78","CWE-22: Path Traversal","CWE-22"]},

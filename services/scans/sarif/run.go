@@ -10,14 +10,14 @@ import (
 	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
-// Tool says what made a run.
+// Tool is the tool of a run.
 type Tool struct {
 	// Name is tool.driver.name as written.
 	Name string
-	// Slug is the name in lower case, with the names that one tool goes by under different licences or versions made one
-	// ("Semgrep OSS" is semgrep, "defsec" is tfsec): what identities are built on.
+	// Slug is the name in lower case. Names of one tool under different licences or versions have the same slug
+	// ("Semgrep OSS" is semgrep, "defsec" is tfsec). Identities depend on it.
 	Slug string
-	// Version is as written and often wrong ("dev"): never build on it.
+	// Version is as written and often wrong ("dev"), so nothing depends on it.
 	Version string
 }
 
@@ -26,25 +26,25 @@ type Run struct {
 	// Index is the position in the report, from 0.
 	Index int
 	Tool  Tool
-	// AutomationCategory is automationDetails.id up to its last slash, or empty (GitHub's rule): an upload replaces the
+	// AutomationCategory is automationDetails.id up to its last slash, or empty (GitHub's rule). An upload replaces the
 	// earlier one of the same tool and category.
 	AutomationCategory string
-	// Revision and Branch are what the report says it looked at (versionControlProvenance), or empty.
+	// Revision and Branch are what was scanned according to the report (versionControlProvenance), or empty.
 	Revision, Branch string
-	// Succeeded is false if the missing of a result does not mean that it is gone: an invocation failed, has an
-	// error-level notification about its execution, or the run has no results property at all (SARIF 3.14.23).
+	// Succeeded is false if missing results may still be in the code: an invocation failed or has an error-level
+	// notification about its execution, or the run has no results property (SARIF 3.14.23).
 	Succeeded bool
 	// Results is the number of results in the file.
 	Results int
-	// Rejected is why no result of this run can be used; empty otherwise.
+	// Rejected is why no result of this run can be used; empty if they can.
 	Rejected string
-	// Warnings is what a person should know about the run. [Report.Results] may add to it.
+	// Warnings are warnings for people about the run. [Report.Results] may add to them.
 	Warnings []string
-	// Secrets says that the tool looks for secrets, so that snippets are redacted.
+	// Secrets says that the tool looks for secrets, so snippets are redacted.
 	Secrets bool
 	// Product is one of [vocabulary.SAST], [vocabulary.SCA] and [vocabulary.Secrets].
 	Product string
-	// Products are all that results of the run may be of: Product, or every one where rules may say otherwise.
+	// Products are the possible products of results: Product, or all if rules may say otherwise.
 	Products []string
 
 	driver     *component
@@ -58,7 +58,7 @@ type Run struct {
 	external   bool
 	paths      *pathResolver
 	stubs      map[string]*Rule
-	wire       *wireResult // of the result that is being read
+	wire       *wireResult // of the current result
 	ruleCount  int
 
 	artifactFacts            []artifactFacts // of artifacts
@@ -66,7 +66,7 @@ type Run struct {
 	failedFiles, failedRules []string
 }
 
-// maxWarnings bounds the warnings of a run; one more says that there were others.
+// maxWarnings bounds the warnings of a run. One more says that there were others.
 const maxWarnings = 50
 
 func (run *Run) warn(format string, args ...any) {
@@ -80,14 +80,14 @@ func (run *Run) warn(format string, args ...any) {
 	}
 }
 
-// reject keeps the first reason: what follows is usually caused by it.
+// reject keeps the first reason, because it usually causes the following ones.
 func (run *Run) reject(format string, args ...any) {
 	if run.Rejected == "" {
 		run.Rejected = fmt.Sprintf(format, args...)
 	}
 }
 
-// Rules are the rules that the run declares, of the driver and its extensions. Many tools declare only those that
+// Rules returns the rules that the run declares, of the driver and its extensions. Many tools declare only rules that
 // matched.
 func (run *Run) Rules() []*Rule {
 	var all []*Rule
@@ -160,8 +160,7 @@ func (r *reader) runMember(run *Run, name string) error {
 	return r.skip()
 }
 
-// optional reads a part without which the run is still good: what is wrong with it becomes a warning. Its size counts
-// as kept.
+// optional reads a part that a run can do without. An error in it becomes a warning. Its size is charged.
 func (r *reader) optional(run *Run, name string, out any) error {
 	v, ok, err := r.value()
 	switch {
@@ -191,12 +190,12 @@ func (r *reader) provenance(run *Run) error {
 	return err
 }
 
-// countResults counts and checks the results and remembers where they are for the second pass. A repeated name is read
-// again: JSON leaves its meaning open, and counting both loses nothing.
+// countResults counts and checks the results, and records their offset for the second pass. A repeated key adds to the
+// count: JSON leaves its meaning open, and this way no results are lost.
 func (r *reader) countResults(run *Run) error {
 	switch k := r.kind(); k {
 	case 'n':
-		// Go programs write a nil slice, meaning no results, as null.
+		// Go programs write a nil slice, which means no results, as null.
 		run.hasResults = true
 		return r.skip()
 	case '[':
@@ -226,7 +225,7 @@ func (r *reader) countResults(run *Run) error {
 	return err
 }
 
-// finish draws the conclusions that need the whole run.
+// finish computes what depends on the whole run.
 func (run *Run) finish(o options) {
 	if run.Tool.Name == "" {
 		run.reject("tool.driver.name is missing, so that its findings cannot be told from those of other tools")
@@ -241,8 +240,8 @@ func (run *Run) finish(o options) {
 		run.Products = []string{vocabulary.SAST, vocabulary.SCA, vocabulary.Secrets}
 	}
 	run.Secrets = run.Product == vocabulary.Secrets || productOf(run.Tool.Slug) == vocabulary.Secrets
-	run.paths = newPathResolver(run, o.checkoutRoot)
-	run.judge()
+	run.paths = newPathResolver(run)
+	run.checkComplete()
 	switch {
 	case run.external:
 		run.Succeeded = false

@@ -6,10 +6,10 @@ import (
 	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
-// levelNone is the level of what is not a problem.
+// levelNone is the level of results that are not problems.
 const levelNone = "none"
 
-// fromLevel maps a SARIF level. An absent or unknown word gives "", so that the next source decides.
+// fromLevel maps a SARIF level. It returns "" for an absent or unknown level, so that the next source decides.
 func fromLevel(level string) string {
 	switch strings.ToLower(strings.TrimSpace(level)) {
 	case "error":
@@ -24,7 +24,7 @@ func fromLevel(level string) string {
 	return ""
 }
 
-// severityOf applies the order of the sources. It answers levelNone for what is not to be stored.
+// severityOf tries the sources in their order. It returns levelNone for a result that must not be stored.
 func (run *Run) severityOf(w *wireResult, rule *Rule) string {
 	if s := w.Properties.securitySeverity(); s != "" {
 		return s
@@ -48,18 +48,17 @@ func (run *Run) severityOf(w *wireResult, rule *Rule) string {
 	return vocabulary.SeverityMedium
 }
 
-// isUndecided tells the kinds for which the tool could not decide, and a person has to, from those that passed or
-// failed.
+// isUndecided reports whether the tool left the decision to a person.
 func isUndecided(kind string) bool {
 	return strings.EqualFold(kind, "open") || strings.EqualFold(kind, "review")
 }
 
-// isNoProblem tells the kinds that state something other than a problem.
+// isNoProblem reports whether a kind states something other than a problem.
 func isNoProblem(kind string) bool {
 	return strings.EqualFold(kind, "pass") || strings.EqualFold(kind, "notApplicable") || strings.EqualFold(kind, "informational")
 }
 
-// confidence maps the words of several tools; "" where nothing is known.
+// confidence maps the terms of several tools; "" if none is known.
 func confidence(words ...string) string {
 	for _, word := range words {
 		switch strings.ToLower(strings.TrimSpace(word)) {

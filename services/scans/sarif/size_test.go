@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
-// repeated is a virtual file: a head, one unit n times, and a tail. It makes reports of a gigabyte without a disk.
+// repeated is a virtual file: a head, one unit n times, and a tail. It provides reports of a gigabyte without a disk.
 type repeated struct {
 	head, unit, tail string
 	n, at            int64
@@ -46,7 +46,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return done, nil
 }
 
-// rest is what is left of the part at the current offset.
+// rest is the rest of the part at the current offset.
 func (r *repeated) rest() string {
 	at := r.at
 	if at < int64(len(r.head)) {
@@ -70,7 +70,7 @@ const typical = `{"ruleId":"G401","level":"warning","message":{"text":"Use of we
 "partialFingerprints":{"primaryLocationLineHash":"39fa2ee980eb94b0:1"},"properties":{"issue_severity":"MEDIUM","issue_confidence":"HIGH"}},
 `
 
-// large is a report of about the given size whose rules follow its results, as gosec writes them.
+// large is a report of about the given size. Its rules follow its results, as gosec writes them.
 func large(bytes int64) *repeated {
 	return &repeated{
 		head: `{"runs":[{"results":[`,
@@ -80,7 +80,7 @@ func large(bytes int64) *repeated {
 	}
 }
 
-// peak measures how far the memory obtained from the system grows while f runs.
+// peak measures by how much the memory obtained from the system grows while f runs.
 func peak(f func(sample func())) uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -126,7 +126,7 @@ func TestLargeReportsTakeFlatMemory(t *testing.T) {
 	}
 }
 
-// Small JSON must not become large structs: each of these is a single result of 8 MiB.
+// Small JSON must not become large structs. Each of these is a single result of 8 MiB.
 func TestCraftedResultsTakeBoundedMemory(t *testing.T) {
 	for name, field := range map[string][2]string{
 		"locations":    {`"locations":[`, `{},`},
@@ -159,7 +159,7 @@ func TestCraftedResultsTakeBoundedMemory(t *testing.T) {
 	}
 }
 
-// Nor must a crafted description of a run.
+// The same for a crafted description of a run.
 func TestCraftedRunsTakeBoundedMemory(t *testing.T) {
 	many := strings.Repeat("{},", 999) + "{}"
 	for name, src := range map[string]*repeated{

@@ -9,11 +9,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// decodeOptions is the leniency that real reports need. Without the tracking of duplicate names the decoder is flat,
-// too.
+// decodeOptions has the leniency that real reports need. Without tracking duplicate names, the decoder also uses
+// constant memory.
 var decodeOptions = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// stream walks JSON with bounded memory: no value is buffered beyond the size allowed for it.
+// stream reads JSON with bounded memory. No value is buffered beyond its size limit.
 type stream struct {
 	dec    *jsontext.Decoder
 	in     *budget
@@ -29,7 +29,7 @@ func (s *stream) offset() int64 { return s.dec.InputOffset() }
 
 func (s *stream) allow(n int64) { s.in.limit = s.dec.InputOffset() + n }
 
-// kind says what comes next; 0 where reading on fails, so that the next read reports why.
+// kind returns the kind of the next token. It returns 0 on errors, which the next read reports.
 func (s *stream) kind() jsontext.Kind {
 	s.allow(s.limits.MaxTokenBytes)
 	return s.dec.PeekKind()
@@ -40,7 +40,7 @@ func (s *stream) token() (jsontext.Token, error) {
 	return s.dec.ReadToken()
 }
 
-// value reads one whole value, valid until the next read. A value over the size limit is passed over and gives ok
+// value reads one whole value, which is valid until the next read. A value over the size limit is skipped and ok is
 // false.
 func (s *stream) value() (v jsontext.Value, ok bool, err error) {
 	s.allow(s.limits.MaxResultBytes)
@@ -51,7 +51,7 @@ func (s *stream) value() (v jsontext.Value, ok bool, err error) {
 	return v, err == nil, err
 }
 
-// skip passes over one value token by token, whatever its size.
+// skip skips one value token by token, whatever its size.
 func (s *stream) skip() error {
 	depth := s.dec.StackDepth()
 	for {
@@ -64,7 +64,7 @@ func (s *stream) skip() error {
 	}
 }
 
-// object calls member for each name of the object that comes next; member has to consume the value.
+// object calls member for each name of the next object. member has to consume the value.
 func (s *stream) object(member func(name string) error) error {
 	if _, err := s.token(); err != nil {
 		return err
@@ -86,8 +86,7 @@ func (s *stream) object(member func(name string) error) error {
 	}
 }
 
-// array calls element for each element of the array that comes next; element has to consume it. A null is an empty
-// array.
+// array calls element for each element of the next array. element has to consume it. A null is an empty array.
 func (s *stream) array(element func(i int) error) error {
 	if open, err := s.token(); err != nil || open.Kind() == 'n' {
 		return err
@@ -103,7 +102,7 @@ func (s *stream) array(element func(i int) error) error {
 	}
 }
 
-// arrayOf is array for a place that may hold something else: then the value is passed over and ok is false.
+// arrayOf is array for a value that may be of another kind. Such a value is skipped and ok is false.
 func (s *stream) arrayOf(element func(i int) error) (ok bool, err error) {
 	if k := s.kind(); k != '[' && k != 'n' {
 		return false, s.skip()
@@ -111,7 +110,7 @@ func (s *stream) arrayOf(element func(i int) error) (ok bool, err error) {
 	return true, s.array(element)
 }
 
-// objectOf is object for a place that may hold something else: then the value is passed over and ok is false.
+// objectOf is object for a value that may be of another kind. Such a value is skipped and ok is false.
 func (s *stream) objectOf(member func(name string) error) (ok bool, err error) {
 	if s.kind() != '{' {
 		return false, s.skip()
@@ -119,7 +118,7 @@ func (s *stream) objectOf(member func(name string) error) (ok bool, err error) {
 	return true, s.object(member)
 }
 
-// decode reads the next value into out. problem says why it could not be used; err that the stream itself failed.
+// decode reads the next value into out. problem says why the value could not be used; err is an error of the stream.
 func (s *stream) decode(out any) (problem string, err error) {
 	v, ok, err := s.value()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
-// aliases are the names that one tool goes by under different licences and versions.
+// aliases maps the names of one tool under different licences and versions.
 var aliases = map[string]string{
 	"semgrep oss": "semgrep", "semgrep pro": "semgrep", "semgrep code": "semgrep", "opengrep oss": "opengrep",
 	"defsec": "tfsec",
@@ -21,7 +21,7 @@ func toolSlug(name string) string {
 	return slug
 }
 
-// secretsTools and scaTools are parts of tool names in lower case; a tool that is in neither list is a code scanner.
+// secretsTools and scaTools are parts of tool names in lower case. Any other tool is a code scanner.
 var secretsTools = []string{
 	"gitleaks", "betterleaks", "trufflehog", "detect-secrets", "detect secrets", "ggshield", "gitguardian", "secretlint", "whispers",
 	"nosey parker", "noseyparker", "kingfisher", "talisman", "git-secrets", "ripsecrets", "credsweeper", "2ms", "secretscanner",
@@ -48,8 +48,8 @@ func productOf(slug string) string {
 	return vocabulary.SAST
 }
 
-// ruleProduct tells what a rule of a tool that does several jobs is for (Trivy tags its rules so); "" if the rule does
-// not say.
+// ruleProduct returns the product of a rule of a tool with several products, from the tags that Trivy uses. It is "" if
+// the rule has none.
 func ruleProduct(tags []string) string {
 	for _, tag := range tags {
 		switch strings.ToLower(tag) {
@@ -64,7 +64,8 @@ func ruleProduct(tags []string) string {
 	return ""
 }
 
-// sensitiveRule tells the secret rules of tools that are not secrets tools: their snippets hold a secret all the same.
+// sensitiveRule reports whether a rule looks for secrets, although its tool is not a secrets tool. Its snippets contain
+// secrets, too.
 func sensitiveRule(id string, tags []string) bool {
 	id = strings.ToLower(id)
 	if strings.HasPrefix(id, "ckv_secret") {

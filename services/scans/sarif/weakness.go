@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// What a rule is about: category, CWE, OWASP and vulnerability class, from the many places that tools write them to.
+// What a rule is about: category, CWE, OWASP and vulnerability class, from the many places where tools write them.
 
 const defaultCategory = "security"
 
-// knownCategories are the words that rule sets use; a tag that is one of them is a category.
+// knownCategories are the categories of common rule sets. A tag that is one of them is a category.
 var knownCategories = map[string]bool{
 	"security": true, "correctness": true, "best-practice": true, "performance": true, "maintainability": true,
 	"portability": true, "caching": true, "compatibility": true, "style": true,
 }
 
-// category makes a word of free text: "Possible Security Vulnerability" (ESLint) is security, "Best Practices"
+// category normalises free text: "Possible Security Vulnerability" (ESLint) is security, "Best Practices"
 // best-practices.
 func category(property string, tags []string) string {
 	word := strings.Join(strings.FieldsFunc(strings.ToLower(property), func(r rune) bool {
@@ -37,7 +37,7 @@ func category(property string, tags []string) string {
 	return defaultCategory
 }
 
-// subcategories takes the property and those tags that are one.
+// subcategories returns the property and the tags that are subcategories.
 func subcategories(property, tags []string) []string {
 	for _, tag := range tags {
 		switch tag = strings.ToLower(tag); tag {
@@ -55,7 +55,7 @@ var (
 	onlyDigits   = regexp.MustCompile(`^0*(\d{1,5})$`)
 )
 
-// cweProperty reads properties that hold nothing but CWEs, so that a bare "79" is one.
+// cweProperty reads properties that only have CWEs, so a bare "79" is a CWE.
 func cweProperty(properties ...loose) []string {
 	var names []string
 	for _, property := range properties {
@@ -107,7 +107,7 @@ func cweOf(ref wireDescriptorRef, taxonomies []*component) (string, bool) {
 	return "CWE-" + digits[1], strings.EqualFold(name, "CWE")
 }
 
-// taxonomyTitles are the titles of all CWE taxonomies of the run by "CWE-n".
+// taxonomyTitles returns the titles of all CWE taxonomies of the run by "CWE-n".
 func (run *Run) taxonomyTitles() map[string]string {
 	titles := map[string]string{}
 	for _, c := range append(run.components(), run.taxonomies...) {
@@ -141,7 +141,7 @@ func distinctCWE(names []string) []string {
 	return kept
 }
 
-// owaspNames brings "OWASP-A03:2021 - Injection" and "A03:2021 - Injection" to the latter form.
+// owaspNames converts "OWASP-A03:2021 - Injection" and "A03:2021 - Injection" to the latter form.
 func owaspNames(property, tags []string) []string {
 	var names []string
 	for i, text := range append(append([]string{}, property...), tags...) {
@@ -154,7 +154,7 @@ func owaspNames(property, tags []string) []string {
 	return distinct(names)
 }
 
-// classes groups CWEs under the names that a person filters by.
+// classes groups CWEs under the names that people filter by.
 var classes = map[string]string{
 	"CWE-22": "Path Traversal", "CWE-23": "Path Traversal", "CWE-35": "Path Traversal", "CWE-73": "Path Traversal",
 	"CWE-77": "Command Injection", "CWE-78": "Command Injection", "CWE-88": "Command Injection",
@@ -185,7 +185,7 @@ var classes = map[string]string{
 	"CWE-242": "Dangerous Method or Function", "CWE-676": "Dangerous Method or Function", "CWE-749": "Dangerous Method or Function",
 }
 
-// vulnerabilityClasses derives the classes from the CWEs, for the many tools that write none.
+// vulnerabilityClasses derives the classes from the CWEs, because many tools write none.
 func vulnerabilityClasses(cwes []string) []string {
 	var names []string
 	for _, name := range cwes {

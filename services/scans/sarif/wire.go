@@ -5,13 +5,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The wire types hold the parts of the format that are used, and nothing else: the decoder passes over the rest.
+// The wire types have only the parts of the format that are used. The decoder skips the rest.
 
-// keptItems is how many elements of a list inside one value are kept; the rest is passed over. It stops a few megabytes
-// of "{}," from becoming hundreds of megabytes of structs. GitHub keeps 100 locations of a result.
+// keptItems is how many elements of a list inside one value are kept; the rest is skipped. Otherwise a few megabytes of
+// "{}," would become hundreds of megabytes of structs. GitHub keeps 100 locations per result.
 const keptItems = 1000
 
-// capped is a list of which the first keptItems elements are kept. null is an empty list.
+// capped is a list that keeps only the first keptItems elements. null is an empty list.
 type capped[T any] []T
 
 // UnmarshalJSONFrom implements [json.UnmarshalerFrom].
@@ -43,7 +43,7 @@ func (c *capped[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
-// dict is an object of which the first keptItems members are kept.
+// dict is an object that keeps only the first keptItems members.
 type dict[T any] map[string]T
 
 // UnmarshalJSONFrom implements [json.UnmarshalerFrom].
@@ -108,12 +108,12 @@ func (n *integer) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// expectation is an error that names what was wanted in a place; [describe] adds the place.
+// expectation is an error that names the expected type. [describe] adds the field.
 type expectation string
 
 func (e expectation) Error() string { return "want " + string(e) }
 
-// wrongType reports the value that comes next without keeping it: it may be a secret.
+// wrongType reports the type of the next value. It does not keep the value, which may be a secret.
 func wrongType(dec *jsontext.Decoder, want string) error {
 	got := kindName(dec.PeekKind())
 	if _, err := dec.ReadToken(); err != nil {

@@ -9,32 +9,32 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 )
 
-// Completion is what a scanner says at its end.
+// Completion is what a scanner reports at the end of a scan.
 type Completion struct {
-	// ExitCode is what the scanner would end with.
+	// ExitCode is the exit code of the scanner.
 	ExitCode int32
-	// Final says that the scanner will not ask again.
+	// Final says that the scanner will not poll again.
 	Final bool
-	// Stats is what the scanner counted: the keys of the protocol, with JSON values.
+	// Stats are the statistics of the scanner: the keys of the protocol, with JSON values.
 	Stats map[string]any
-	// Lockfiles is how many frames of dependencies were passed on.
+	// Lockfiles is the number of frames of dependencies.
 	Lockfiles int
 }
 
 // maxStats is the size of one kept value of the statistics in bytes.
 const maxStats = 64 << 10
 
-// keptStats are the statistics that are worth showing.
+// keptStats are the statistics that are stored.
 var keptStats = map[string]bool{
 	"findings": true, "total_time": true, "unsupported_exts": true, "lockfile_scan_info": true, "parse_rate": true,
 	"engine_requested": true, "findings_by_product": true, "supply_chain_stats": true,
 }
 
-// ReadCompletion reads what POST …/complete carries, and passes dependencies to emit. Its errors are those of
+// ReadCompletion reads the body of POST …/complete, and passes dependencies to emit. It returns the errors of
 // [ReadResults].
 func ReadCompletion(ctx context.Context, src io.Reader, limits Limits, emit func(*storev1.ScannerFrame) error) (Completion, error) {
 	doc, out := newDocument(ctx, src, limits), Completion{Stats: map[string]any{}}
-	err := doc.whole(func(name string) error {
+	err := doc.root(func(name string) error {
 		switch name {
 		case "exit_code":
 			var code number
@@ -76,7 +76,7 @@ func stat(doc *document, stats map[string]any, name string) error {
 	return nil
 }
 
-// cleaned makes every text of a value one that a database can hold.
+// cleaned replaces texts of a value that a database cannot store.
 func cleaned(value any) any {
 	switch v := value.(type) {
 	case string:

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// plainJSON makes JSON text valid UTF-8; nil when it is none, or says nothing.
+// plainJSON makes JSON text valid UTF-8. It returns nil for invalid JSON and for null.
 func plainJSON(v []byte) []byte {
 	if len(v) == 0 || string(v) == "null" {
 		return nil
@@ -20,7 +20,7 @@ func plainJSON(v []byte) []byte {
 	return clean
 }
 
-// redactedJSON changes every text of a JSON value, names included. A value that cannot be read is dropped.
+// redactedJSON redacts every text of a JSON value, including names. An invalid value is dropped.
 func redactedJSON(v []byte, redact func(string) string) []byte {
 	var parsed any
 	if len(v) == 0 || json.Unmarshal(v, &parsed, decodeOptions) != nil {
@@ -51,7 +51,7 @@ func changeTexts(value any, change func(string) string) any {
 	return value
 }
 
-// codeOf finds the pieces of code in a trace of data flow: whatever text is no word of the format.
+// codeOf returns the pieces of code in a trace of data flow: every text that is not a keyword of the format.
 func codeOf(trace []byte) (code []string) {
 	var parsed any
 	if len(trace) == 0 || json.Unmarshal(trace, &parsed, decodeOptions) != nil {
@@ -69,7 +69,7 @@ func codeOf(trace []byte) (code []string) {
 	return code
 }
 
-// pathsIn finds the paths in the description of a subproject: it is one itself, or has members that are named so.
+// pathsIn returns the paths in the description of a subproject, which is a path or has members with paths.
 func pathsIn(value []byte) (paths []string) {
 	var parsed any
 	if json.Unmarshal(value, &parsed, decodeOptions) != nil {

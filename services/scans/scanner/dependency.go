@@ -11,7 +11,7 @@ const (
 	maxURL      = 2048
 )
 
-// wireDependency is a dependency as the scanner found it.
+// wireDependency is a dependency as the scanner sends it.
 type wireDependency struct {
 	Package      text   `json:"package"`
 	Version      text   `json:"version"`
@@ -47,7 +47,7 @@ func (w *wireDependency) dependency() *storev1.ScannerDependency {
 	return out
 }
 
-// withoutCredentials drops the user part of a URL: private registries are often named with a token in it.
+// withoutCredentials removes the user part of a URL. URLs of private registries often have a token there.
 func withoutCredentials(url string) string {
 	scheme, rest, ok := strings.Cut(url, "://")
 	if !ok {
@@ -63,8 +63,8 @@ func withoutCredentials(url string) string {
 	return scheme + "://" + host + path
 }
 
-// lockfiles reads the dependencies of each lockfile. A large one makes several frames. A first one without a path says
-// that the scanner looked for lockfiles, even where it found none.
+// lockfiles reads the dependencies of each lockfile. A large lockfile becomes several frames. The first frame has no
+// path: it says that the scanner looked for lockfiles, even if it found none.
 func lockfiles(doc *document, emit func(*storev1.ScannerFrame) error) error {
 	if doc.kind() != '{' {
 		return doc.skip()
@@ -93,6 +93,6 @@ func lockfiles(doc *document, emit func(*storev1.ScannerFrame) error) error {
 		if err != nil {
 			return err
 		}
-		return flush() // also for a lockfile without dependencies: those that it had are gone
+		return flush() // also for a lockfile without dependencies, whose earlier ones are gone
 	})
 }

@@ -20,7 +20,7 @@ const (
 	maxHash     = 512
 )
 
-// wireFinding is a finding as the scanner writes it (scan protocol, section 6).
+// wireFinding is a finding as the scanner sends it (scan protocol, section 6).
 type wireFinding struct {
 	CheckID      text     `json:"check_id"`
 	Path         text     `json:"path"`
@@ -69,7 +69,7 @@ type wireSCA struct {
 	} `json:"dependency_match"`
 }
 
-// unusable says why a finding cannot be stored; "" when it can.
+// unusable returns why a finding cannot be stored, or "".
 func (w *wireFinding) unusable() string {
 	switch {
 	case strings.TrimSpace(plain(string(w.CheckID), maxName)) == "":
@@ -84,7 +84,7 @@ func (w *wireFinding) unusable() string {
 	return ""
 }
 
-// finding makes what is stored. Nothing of a secret is in it.
+// finding converts the finding to its stored form, without secrets.
 func (w *wireFinding) finding(o Options) *storev1.ScannerFinding {
 	out := &storev1.ScannerFinding{
 		CheckId: plain(string(w.CheckID), maxName), Path: strings.TrimPrefix(plain(string(w.Path), maxName), "./"),
@@ -116,7 +116,7 @@ func (w *wireFinding) finding(o Options) *storev1.ScannerFinding {
 	return out
 }
 
-// sensitive tells findings whose texts may hold a secret.
+// sensitive reports whether texts of a finding may contain a secret.
 func (w *wireFinding) sensitive(f *storev1.ScannerFinding, o Options) bool {
 	if w.Historical != nil || w.ValidationState != "" && f.GetSca() == nil && !strings.EqualFold(string(w.ValidationState), "NO_VALIDATOR") {
 		return true
@@ -128,8 +128,8 @@ func (w *wireFinding) sensitive(f *storev1.ScannerFinding, o Options) bool {
 	return m.Product == vocabulary.Secrets || sarif.Sensitive(f.GetCheckId(), m.Tags)
 }
 
-// redact removes secrets. Code of the file is left out whole: where in it the secret is, only the tool knows. The
-// message is the rule's own where it is known, without what the scanner filled in.
+// redact removes secrets. Code is removed completely, because only the tool knows where the secret is in it. The
+// message is the rule's own if it is known, without the values that the scanner filled in.
 func (w *wireFinding) redact(f *storev1.ScannerFinding, o Options) {
 	redactor := sarif.NewRedactor(o.RedactionKey, append(codeOf(w.Trace), w.FixedLines...)...)
 	f.FixedLines, f.DataflowTrace = nil, nil
@@ -146,7 +146,7 @@ func (w *wireFinding) redact(f *storev1.ScannerFinding, o Options) {
 	}
 }
 
-// keyLike are words as long as keys and passwords are.
+// keyLike matches words that are as long as keys and passwords.
 var keyLike = regexp.MustCompile(`[0-9A-Za-z_+/=.~!@#$%^&*-]{8,}`)
 
 // withoutKeys redacts a word that mixes letters and digits.
@@ -171,19 +171,19 @@ func (w *wireSCA) match() *storev1.ScannerDependencyMatch {
 
 func atLeast(n number, least int32) int32 { return max(int32(n), least) }
 
-// lines are the lines of a fix, as many as are worth keeping.
+// lines returns the lines of a fix, up to the maximal size.
 func lines(all []string) (kept []string) {
 	size := 0
 	for _, line := range all {
 		if size += len(line) + 1; size > maxFixed {
-			return nil // half a fix is none
+			return nil // a partial fix is useless
 		}
 		kept = append(kept, plain(line, maxFixed))
 	}
 	return kept
 }
 
-// micros reads a time, in microseconds since 1970; one without a zone is taken for UTC. 0 when it is none.
+// micros converts a time to microseconds since 1970. A time without a zone is UTC. An invalid time is 0.
 func micros(s string) int64 {
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04:05-07:00"} {
 		if at, err := time.Parse(layout, strings.TrimSpace(s)); err == nil {

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// maxFrame is more than the largest frame that is ever written: the coverage, with all its paths.
+	// maxFrame is above the size of the largest frame: the coverage with all its paths.
 	maxFrame = 128 << 20
-	// maxWindow bounds the memory of whoever reads the frames.
+	// maxWindow bounds the memory for reading the frames.
 	maxWindow = 8 << 20
 )
 
-// Writer writes frames in the form in which they are stored.
+// Writer writes frames in their stored form.
 type Writer struct {
 	zstd *zstd.Encoder
-	// Frames is how many were written.
+	// Frames is the number of frames written.
 	Frames int
 }
 
-// NewWriter compresses to w. What is written is complete after Close.
+// NewWriter compresses to w. The output is complete after Close.
 func NewWriter(w io.Writer) (*Writer, error) {
 	encoder, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20))
 	if err != nil {
@@ -42,10 +42,10 @@ func (w *Writer) Write(frame *storev1.ScannerFrame) error {
 	return err
 }
 
-// Close ends the stream. Another stream may follow it in the same place: they are read as one.
+// Close ends the stream. Another stream may follow in the same output; both are read as one.
 func (w *Writer) Close() error { return w.zstd.Close() }
 
-// Read calls yield for each frame that r holds, in the order in which they were written.
+// Read calls yield for each frame in r, in their order.
 func Read(r io.Reader, yield func(*storev1.ScannerFrame) error) error {
 	decoder, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {

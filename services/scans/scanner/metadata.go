@@ -10,10 +10,10 @@ import (
 	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
-// Metadata is what a rule's metadata says that has a meaning here. The server plants some of it in the rules that it
-// hands out, and the scanner sends all of it back with every finding.
+// Metadata is the part of a rule's metadata that the server uses. The server adds some of it to the rules that it hands
+// out, and the scanner sends all of it back with every finding.
 type Metadata struct {
-	// Product is sast, sca or secrets; empty where the rule does not say.
+	// Product is sast, sca or secrets; empty if the rule does not say.
 	Product string
 	// Category, Confidence (low, medium or high), Subcategories, Classes, CWE and OWASP describe the rule.
 	Category, Confidence               string
@@ -21,19 +21,21 @@ type Metadata struct {
 	Tags                               []string
 	// Policy is the slug of the rule mode: rule-board-*.
 	Policy string
-	// PreviousScan: the rule is an old version, sent along so that "fixed" can be told from "the rule changed".
+	// PreviousScan says that the rule is an old version. It runs in addition, to distinguish a fix from a change of the
+	// rule.
 	PreviousScan bool
-	// SCAKind is reachable, upgrade-only, legacy or malicious; Advisory an identifier; Fixes are versions by package.
+	// SCAKind is reachable, upgrade-only, legacy or malicious. Advisory is an identifier. Fixes are versions by
+	// package.
 	SCAKind, Advisory string
 	Fixes             []Fix
 }
 
-// Fix is a version of a package that has a vulnerability no more.
+// Fix is a version of a package without the vulnerability.
 type Fix struct{ Package, Version string }
 
 const maxWords = 50
 
-// ParseMetadata reads a rule's metadata; what is not there or has another form is empty.
+// ParseMetadata reads a rule's metadata. Missing or malformed fields are empty.
 func ParseMetadata(v []byte) Metadata {
 	var m map[string]any
 	if len(v) == 0 || json.Unmarshal(v, &m, decodeOptions) != nil {
@@ -43,11 +45,11 @@ func ParseMetadata(v []byte) Metadata {
 		Product: product(word(m["product"])), Category: word(m["category"]), Confidence: confidence(word(m["confidence"])),
 		Subcategories: list(m["subcategory"]), Classes: list(m["vulnerability_class"]), CWE: list(m["cwe"]), OWASP: list(m["owasp"]),
 		Tags: list(m["tags"]), SCAKind: word(m["sca-kind"]), Advisory: word(m["sca-vuln-database-identifier"]), Fixes: fixes(m["sca-fix-versions"]),
-		PreviousScan: word(planted(m, "semgrep.dev", "src")) == "previous-scan",
+		PreviousScan: word(lookup(m, "semgrep.dev", "src")) == "previous-scan",
 	}
-	out.Policy = word(planted(m, "semgrep.dev", "policy", "slug"))
+	out.Policy = word(lookup(m, "semgrep.dev", "policy", "slug"))
 	if out.Policy == "" {
-		out.Policy = word(planted(m, "semgrep.policy", "slug"))
+		out.Policy = word(lookup(m, "semgrep.policy", "slug"))
 	}
 	if !slices.Contains([]string{"rule-board-audit", "rule-board-pr-comments", "rule-board-block"}, out.Policy) {
 		out.Policy = ""
@@ -55,8 +57,8 @@ func ParseMetadata(v []byte) Metadata {
 	return out
 }
 
-// planted finds a value under nested keys, or under keys that are joined by dots.
-func planted(m map[string]any, path ...string) any {
+// lookup returns a value under nested keys, or under keys that are joined by dots.
+func lookup(m map[string]any, path ...string) any {
 	for n := len(path); n > 0; n-- {
 		value, ok := m[strings.Join(path[:n], ".")]
 		if !ok {
@@ -66,7 +68,7 @@ func planted(m map[string]any, path ...string) any {
 			return value
 		}
 		if inner, ok := value.(map[string]any); ok {
-			if found := planted(inner, path[n:]...); found != nil {
+			if found := lookup(inner, path[n:]...); found != nil {
 				return found
 			}
 		}
@@ -79,7 +81,7 @@ func word(value any) string {
 	return plain(strings.TrimSpace(s), 255)
 }
 
-// list reads one text or many.
+// list reads a text or a list of texts.
 func list(value any) (words []string) {
 	switch v := value.(type) {
 	case string:

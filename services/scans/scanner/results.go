@@ -9,50 +9,50 @@ import (
 )
 
 const (
-	// maxProblems is how many findings that could not be used are told one by one.
+	// maxProblems is how many unusable findings are reported one by one.
 	maxProblems = 20
-	// maxName is the size of a path, a rule id or another name in bytes.
+	// maxName limits a path, a rule id or another name in bytes.
 	maxName = 4096
-	// lockfilePart is how many dependencies of a lockfile one frame has at most.
+	// lockfilePart is the maximal number of dependencies in one frame.
 	lockfilePart = 1000
 )
 
-// Options say how results are read.
+// Options configures how results are read.
 type Options struct {
 	Limits Limits
-	// RedactionKey tells redacted secrets apart without keeping them.
+	// RedactionKey is the key of the hashes that replace secrets, so that different secrets stay distinguishable.
 	RedactionKey []byte
-	// SecretRules are the rules of the deployment that look for secrets, with their messages as they are written: a
-	// finding's message has parts of the code filled in.
+	// SecretRules are the rules of the deployment that look for secrets, with their messages as written. The message of
+	// a finding has code filled in.
 	SecretRules map[string]string
 }
 
-// Summary is what was read of results.
+// Summary is the outcome of reading results.
 type Summary struct {
 	Findings, Ignored int
-	// Problems say what could not be used, for people. They never quote the document.
+	// Problems describes for people what could not be used. It never quotes the document.
 	Problems []string
 }
 
-// results is one document on its way to frames.
+// results converts one document to frames.
 type results struct {
-	doc      *document
-	options  Options
-	emit     func(*storev1.ScannerFrame) error
-	coverage *storev1.ScannerCoverage
-	held     int64          // bytes of coverage
-	rules    map[string]int // the most bytes of each
-	ofRules  int64          // their sum
-	summary  Summary
-	unusable int
+	doc           *document
+	options       Options
+	emit          func(*storev1.ScannerFrame) error
+	coverage      *storev1.ScannerCoverage
+	coverageBytes int64          // bytes of coverage
+	rules         map[string]int // the largest size of each
+	ofRules       int64          // their sum
+	summary       Summary
+	unusable      int
 }
 
-// ReadResults reads what POST …/results carries, and passes findings, dependencies and, at the end, the coverage to
-// emit. Whatever is unknown is passed over, and so is the field token, which holds a credential. Errors are
-// [SyntaxError], [LimitError], and those of src and emit.
+// ReadResults reads the body of POST …/results. It passes findings, dependencies and, at the end, the coverage to emit.
+// Unknown fields are skipped, and so is the field token, which has a credential. Errors are [SyntaxError],
+// [LimitError], or errors of src and emit.
 func ReadResults(ctx context.Context, src io.Reader, o Options, emit func(*storev1.ScannerFrame) error) (Summary, error) {
 	r := &results{doc: newDocument(ctx, src, o.Limits), options: o, emit: emit, coverage: &storev1.ScannerCoverage{}, rules: map[string]int{}}
-	if err := r.doc.whole(r.member); err != nil {
+	if err := r.doc.root(r.member); err != nil {
 		return Summary{}, err
 	}
 	if more := r.unusable - len(r.summary.Problems); more > 0 {
@@ -107,15 +107,15 @@ func (r *results) findings(ignored bool) error {
 		}
 		f := w.finding(r.options)
 		f.Ignored = ignored
-		if err := r.name(f); err != nil {
+		if err := r.countRule(f); err != nil {
 			return err
 		}
 		return r.emit(&storev1.ScannerFrame{Kind: &storev1.ScannerFrame_Finding{Finding: f}})
 	})
 }
 
-// name counts the rule of a finding.
-func (r *results) name(f *storev1.ScannerFinding) error {
+// countRule counts the rule of a finding.
+func (r *results) countRule(f *storev1.ScannerFinding) error {
 	size, counted := len(f.GetCheckId())+len(f.GetMetadata()), r.rules[f.GetCheckId()]
 	if size <= counted {
 		return nil
@@ -132,7 +132,7 @@ func (r *results) name(f *storev1.ScannerFinding) error {
 	return nil
 }
 
-// subprojects reads the subprojects whose dependencies are not known: by name, or by whatever paths describe them.
+// subprojects reads the subprojects with unknown dependencies: their names, or the paths that describe them.
 func (r *results) subprojects() error {
 	return r.doc.array(func(int) error {
 		var value raw
@@ -148,7 +148,7 @@ func (r *results) subprojects() error {
 	})
 }
 
-// paths reads a list of paths or of rule ids. Elements that are no strings are passed over.
+// paths reads a list of paths or of rule ids. Elements that are not strings are skipped.
 func (r *results) paths(list *[]string) error {
 	return r.doc.array(func(int) error {
 		if r.doc.kind() != '"' {
@@ -164,7 +164,7 @@ func (r *results) paths(list *[]string) error {
 
 func (r *results) keep(list *[]string, path string) error {
 	path = plain(path, maxName)
-	if r.held += int64(len(path)) + 16; r.held > r.doc.limits.MaxPathBytes {
+	if r.coverageBytes += int64(len(path)) + 16; r.coverageBytes > r.doc.limits.MaxPathBytes {
 		return &LimitError{fmt.Sprintf("paths and rule ids have more than %d bytes", r.doc.limits.MaxPathBytes)}
 	}
 	if path != "" {

@@ -29,7 +29,7 @@ func read(t *testing.T, body string, o Options) ([]*storev1.ScannerFrame, Summar
 	return frames, summary, err
 }
 
-// findings reads a document that must be good.
+// findings reads a document that must be valid.
 func findings(t *testing.T, body string, o Options) (all []*storev1.ScannerFinding) {
 	t.Helper()
 	frames, _, err := read(t, body, o)
@@ -185,7 +185,7 @@ func TestLimits(t *testing.T) {
 func TestFramesAreReadBack(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	for part := range 2 { // two streams in a row are read as one
+	for part := range 2 { // two consecutive streams are read as one
 		w, err := NewWriter(&out)
 		if err != nil {
 			t.Fatal(err)

@@ -11,32 +11,32 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Limits bound what a document may cost.
+// Limits bounds the cost of a document.
 type Limits struct {
-	// MaxBytes is the size of the whole document in bytes, decompressed.
+	// MaxBytes is the size of the whole decompressed document in bytes.
 	MaxBytes int64
 	// MaxDepth is the deepest nesting of arrays and objects.
 	MaxDepth int
-	// MaxItemBytes is the size of one finding, or one dependency. A larger one is left out, and told.
+	// MaxItemBytes is the size of one finding or dependency. A larger one is dropped and reported.
 	MaxItemBytes int64
-	// MaxTextBytes is the size of one string: it cannot be passed over without holding it.
+	// MaxTextBytes is the size of one string, which cannot be skipped without buffering it.
 	MaxTextBytes int64
 	// MaxPathBytes is the size of all paths and rule ids together, which are held in memory.
 	MaxPathBytes int64
-	// MaxRules is how many rules findings may name, and MaxRuleBytes the size of their ids and metadata, which whoever
-	// stores the findings holds in memory.
+	// MaxRules is how many rules findings may name. MaxRuleBytes is the size of their ids and metadata, which are held
+	// in memory while the findings are stored.
 	MaxRules     int
 	MaxRuleBytes int64
 }
 
-// DefaultLimits keep the memory for one document at about 100 MB, nearly all of it for paths and ids of rules.
+// DefaultLimits keeps the memory for one document at about 100 MB, nearly all of it for paths and rule ids.
 func DefaultLimits() Limits {
 	return Limits{
 		MaxBytes: 1 << 30, MaxDepth: 256, MaxItemBytes: 4 << 20, MaxTextBytes: 8 << 20, MaxPathBytes: 32 << 20, MaxRules: 50_000, MaxRuleBytes: 64 << 20,
 	}
 }
 
-// SyntaxError says that a document is not what a scanner sends.
+// SyntaxError says that a document does not follow the protocol.
 type SyntaxError struct{ Text string }
 
 func (e *SyntaxError) Error() string { return e.Text }
@@ -46,14 +46,14 @@ type LimitError struct{ Text string }
 
 func (e *LimitError) Error() string { return e.Text }
 
-// decodeOptions are lenient: the scanner's own text may be cut in the middle of a character.
+// decodeOptions are lenient, because the scanner may cut text in the middle of a character.
 var decodeOptions = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// errOverRoom is what the reader below the decoder answers once a single value is larger than it may be.
-var errOverRoom = errors.New("value over its size limit")
+// errOverBudget is returned by the reader below the decoder if a value exceeds its size limit.
+var errOverBudget = errors.New("value over its size limit")
 
-// room lets the decoder read up to a position that moves ahead of it, and stops when the caller is gone.
-type room struct {
+// budget limits how far the decoder may read ahead, and stops when the request is cancelled.
+type budget struct {
 	ctx   context.Context
 	src   io.Reader
 	read  int64
@@ -61,13 +61,13 @@ type room struct {
 	max   int64
 }
 
-func (r *room) Read(p []byte) (int, error) {
+func (r *budget) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
 	left := r.until - r.read
 	if left <= 0 {
-		return 0, errOverRoom
+		return 0, errOverBudget
 	}
 	n, err := r.src.Read(p[:min(int64(len(p)), left)])
 	if r.read += int64(n); r.read > r.max {
@@ -76,21 +76,21 @@ func (r *room) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// document walks JSON without holding more than one item of it.
+// document reads JSON without buffering more than one item.
 type document struct {
 	dec    *jsontext.Decoder
-	room   *room
+	budget *budget
 	limits Limits
 }
 
 func newDocument(ctx context.Context, src io.Reader, limits Limits) *document {
-	r := &room{ctx: ctx, src: src, max: limits.MaxBytes}
-	return &document{dec: jsontext.NewDecoder(r, decodeOptions), room: r, limits: limits}
+	r := &budget{ctx: ctx, src: src, max: limits.MaxBytes}
+	return &document{dec: jsontext.NewDecoder(r, decodeOptions), budget: r, limits: limits}
 }
 
-func (d *document) allow(n int64) { d.room.until = d.dec.InputOffset() + n }
+func (d *document) allow(n int64) { d.budget.until = d.dec.InputOffset() + n }
 
-// kind says what comes next; 0 where reading on fails, so that the next read tells why.
+// kind returns the kind of the next token. It returns 0 on errors, which the next read reports.
 func (d *document) kind() jsontext.Kind {
 	d.allow(d.limits.MaxTextBytes)
 	return d.dec.PeekKind()
@@ -105,7 +105,7 @@ func (d *document) token() (jsontext.Token, error) {
 	return token, err
 }
 
-// skip passes over one value without holding it.
+// skip skips one value without buffering it.
 func (d *document) skip() error {
 	depth := d.dec.StackDepth()
 	for {
@@ -118,8 +118,8 @@ func (d *document) skip() error {
 	}
 }
 
-// object calls member for each name of the object that comes next; member has to consume the value. A null is an empty
-// object; anything else is passed over.
+// object calls member for each name of the next object. member has to consume the value. A null is an empty object;
+// anything else is skipped.
 func (d *document) object(member func(name string) error) error {
 	if d.kind() != '{' {
 		return d.skip()
@@ -140,8 +140,8 @@ func (d *document) object(member func(name string) error) error {
 	return err
 }
 
-// array calls element for each element of the array that comes next; element has to consume it. A null is an empty
-// array; anything else is passed over.
+// array calls element for each element of the next array. element has to consume it. A null is an empty array; anything
+// else is skipped.
 func (d *document) array(element func(i int) error) error {
 	if d.kind() != '[' {
 		return d.skip()
@@ -158,11 +158,12 @@ func (d *document) array(element func(i int) error) error {
 	return err
 }
 
-// item reads the next value into out. problem says why it could not be used; err that the document itself is broken.
+// item reads the next value into out. problem says why the value could not be used; err says that the document is
+// broken.
 func (d *document) item(out any) (problem string, err error) {
 	d.allow(d.limits.MaxItemBytes)
 	v, err := d.dec.ReadValue()
-	if errors.Is(err, errOverRoom) {
+	if errors.Is(err, errOverBudget) {
 		return fmt.Sprintf("it has more than %d bytes", d.limits.MaxItemBytes), d.skip()
 	}
 	if err != nil {
@@ -172,13 +173,13 @@ func (d *document) item(out any) (problem string, err error) {
 		return fmt.Sprintf("it is nested more than %d deep", d.limits.MaxDepth), nil
 	}
 	if err := json.Unmarshal(v, out, decodeOptions); err != nil {
-		return "it has not the form of the protocol", nil // the error's own text may quote what is not to be repeated
+		return "it does not follow the protocol", nil // the error's own text may quote a secret
 	}
 	return "", nil
 }
 
-// whole reads a document that is one object to its end.
-func (d *document) whole(member func(name string) error) error {
+// root reads a document that consists of one object.
+func (d *document) root(member func(name string) error) error {
 	if k := d.kind(); k != '{' && k != 0 {
 		return &SyntaxError{"the body must be a JSON object"}
 	}
@@ -193,11 +194,11 @@ func (d *document) whole(member func(name string) error) error {
 	return nil
 }
 
-// explain turns a decoder's error into one for people. It never quotes the document.
+// explain converts a decoder's error to an error for people. It never quotes the document.
 func (d *document) explain(err error) error {
 	var syntactic *jsontext.SyntacticError
 	switch {
-	case errors.Is(err, errOverRoom):
+	case errors.Is(err, errOverBudget):
 		return &LimitError{fmt.Sprintf("a single text near byte %d has more than %d bytes", d.dec.InputOffset(), d.limits.MaxTextBytes)}
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return &SyntaxError{"the body is not valid JSON: it ends in the middle of a value"}
@@ -207,7 +208,7 @@ func (d *document) explain(err error) error {
 	return err
 }
 
-// tooDeep follows strings and brackets through a valid value.
+// tooDeep reports whether a valid value is nested too deeply.
 func tooDeep(v []byte, most int) bool {
 	depth, inString, escaped := 0, false, false
 	for _, c := range v {
@@ -229,7 +230,7 @@ func tooDeep(v []byte, most int) bool {
 	return false
 }
 
-// plain makes text that every database can hold: valid UTF-8 without NUL, at most so many bytes.
+// plain makes a text storable in every database: valid UTF-8 without NUL, at most most bytes.
 func plain(s string, most int) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 	if len(s) > most {

@@ -8,10 +8,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The types of this file read a value leniently: scanners of different ages write the same field as a number, as a
-// string or as null, and one odd field is no reason to lose a finding.
+// The types of this file decode leniently. Scanners of different versions write the same field as a number, as a string
+// or as null, and one odd field must not lose a finding.
 
-// text is a string, or a number as it is written; anything else is empty.
+// text is a string, or a number as written; anything else is empty.
 type text string
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -21,7 +21,7 @@ func (t *text) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
-// number is an integer, or a string that holds one; anything else is 0.
+// number is an integer, also as a string; anything else is 0.
 type number int32
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -34,7 +34,7 @@ func (n *number) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
-// flag is a boolean, or a string that says one; anything else is false.
+// flag is a boolean, also as a string; anything else is false.
 type flag bool
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -44,7 +44,7 @@ func (f *flag) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
-// severity is 3 critical, 2 error or high, 1 warning or medium, 0 and others low, as a number or in words.
+// severity is 3 critical, 2 error or high, 1 warning or medium, 0 and others low, as a number or as a word.
 type severity int32
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -121,7 +121,7 @@ func (t *texts) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
-// raw is a value as it is written; null is none.
+// raw is a value as written; null is empty.
 type raw []byte
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -134,7 +134,7 @@ func (r *raw) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
-// scalar reads the next value: a string's text, a number or boolean as it is written, and nothing for all else.
+// scalar reads the next value: the text of a string, a number or boolean as written, or "" for anything else.
 func scalar(dec *jsontext.Decoder) (string, error) {
 	switch dec.PeekKind() {
 	case '"':

@@ -65,7 +65,7 @@ func insertPackages(ctx context.Context, st *store.Store, tx *ent.Tx, list []pac
 			strings.Repeat(", (?, ?, ?, ?)", len(batch)-1) + " ON CONFLICT DO NOTHING"
 		var err error
 		if st.Postgres() {
-			err = st.ExecAside(ctx, query, args...)
+			err = st.ExecOutside(ctx, query, args...)
 		} else {
 			err = st.Exec(ctx, tx, query, args...)
 		}

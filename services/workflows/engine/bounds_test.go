@@ -10,6 +10,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/workflowattempt"
 	"github.com/palisade/palisade/ent/workflowtask"
+	"github.com/palisade/palisade/services/internal/testrun"
 	"github.com/palisade/palisade/services/workflows/schedule"
 )
 
@@ -72,7 +73,7 @@ func (f *fixture) cancel(run *ent.WorkflowRun) {
 // With nested forks of any depth, a run has a bounded number of open attempts, and completes.
 func TestActiveAttemptsAreBounded(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
-		run := f.run(nested(60, 40, "external"), 0)
+		run := f.run(nested(testrun.Size(20, 60), 40, "external"), 0)
 		f.eventually("only external steps are left", func() bool { return f.queued(run) == 0 && f.active(run) == schedule.MaxActive })
 		for range 30 {
 			claim, err := f.engine.Claim(f.ctx, f.queue, Wanted{Lease: time.Minute})
@@ -89,12 +90,13 @@ func TestActiveAttemptsAreBounded(t *testing.T) {
 		f.cancel(run)
 		f.ended(run, Cancelled)
 
-		run = f.run(nested(12, 12, "pass"), 0)
+		side := testrun.Size(8, 12)
+		run = f.run(nested(side, side, "pass"), 0)
 		run = f.ended(run, Completed)
-		if got := f.output(run, "all", ""); strings.Count(got, "12") != 12 {
+		if got := f.output(run, "all", ""); strings.Count(got, fmt.Sprint(side)) != side {
 			t.Errorf("rows: %s", got)
 		}
-		if made := f.store.Reader.WorkflowTask.Query().Where(workflowtask.RunID(run.ID)).CountX(f.ctx); made != 12*12*4+12*2+2 || run.PlannedTasks != int64(made) {
+		if made := f.store.Reader.WorkflowTask.Query().Where(workflowtask.RunID(run.ID)).CountX(f.ctx); made != side*side*4+side*2+2 || run.PlannedTasks != int64(made) {
 			t.Errorf("%d tasks were made, %d were planned", made, run.PlannedTasks)
 		}
 	})
@@ -204,12 +206,12 @@ func TestCancelEmptiesTheQueue(t *testing.T) {
 // A run that began before the limit existed continues.
 func TestRunFromBefore(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
-		run := f.run(workflow(`
+		run := f.run(workflow(fmt.Sprintf(`
   - {name: first, uses: wait, next: [each]}
-  - {name: each, type: foreach, foreach: "lists.range(300)", next: [work], matchingJoin: all}
+  - {name: each, type: foreach, foreach: "lists.range(%d)", next: [work], matchingJoin: all}
   - {name: work, next: [all]}
   - {name: all, type: join}
-`), 0)
+`, schedule.MaxActive+10)), 0)
 		<-f.kinds.begun
 		err := f.store.Write(f.ctx, func(ctx context.Context, tx *ent.Tx) error {
 			return tx.WorkflowRun.UpdateOneID(run.ID).SetPlannedTasks(0).Exec(ctx)

@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/workflowtask"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/storetest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 func workflow(steps string) string {
@@ -68,7 +69,7 @@ func TestEveryTypeOfStep(t *testing.T) {
 // A list longer than MaxActive, an empty list, and a join that reads all branches.
 func TestWideAndEmptyForeach(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
-		const n = 1500
+		n := testrun.Size(300, 1500)
 		items := make([]string, n)
 		for i := range items {
 			items[i] = fmt.Sprint(i)
@@ -80,20 +81,20 @@ func TestWideAndEmptyForeach(t *testing.T) {
   - {name: all, type: join, with: {output: "${{ branches.map(b, b.output) }}"}, next: [none]}
   - {name: none, type: foreach, foreach: "[]", next: [never], matchingJoin: end}
   - {name: never, next: [end]}
-  - {name: end, type: join, with: {output: "${{ [branches.size(), steps.all.output.size(), steps.all.output[1499]] }}"}}
+  - {name: end, type: join, with: {output: "${{ [branches.size(), steps.all.output.size(), steps.all.output[`+fmt.Sprint(n-1)+`]] }}"}}
 `), 0), Completed)
-		if got := f.output(run, "end", ""); got != "[0,1500,2998]" {
+		if got := f.output(run, "end", ""); got != fmt.Sprintf("[0,%d,%d]", n, 2*n-2) {
 			t.Errorf("end: %s", got)
 		}
 		if got := f.store.Reader.WorkflowTask.Query().Where(workflowtask.RunID(run.ID)).CountX(f.ctx); got != n+5 {
 			t.Errorf("%d tasks", got)
 		}
 		fork := f.store.Reader.WorkflowFork.Query().Where(workflowfork.RunID(run.ID), workflowfork.Step("each")).OnlyX(f.ctx)
-		if fork.Arrived != n || fork.Started != n || fork.Branches != n {
+		if fork.Arrived != int32(n) || fork.Started != int32(n) || fork.Branches != int32(n) {
 			t.Errorf("the fork: %+v", fork)
 		}
-		last := f.store.Reader.WorkflowTask.Query().Where(workflowtask.RunID(run.ID), workflowtask.Path("each[1499]")).OnlyX(f.ctx)
-		if last.ValuePreview != "1499" || !slices.Equal(last.Upstream, []int64{fork.TaskID}) {
+		last := f.store.Reader.WorkflowTask.Query().Where(workflowtask.RunID(run.ID), workflowtask.Path(fmt.Sprintf("each[%d]", n-1))).OnlyX(f.ctx)
+		if last.ValuePreview != fmt.Sprint(n-1) || !slices.Equal(last.Upstream, []int64{fork.TaskID}) {
 			t.Errorf("the last branch: %q after %v", last.ValuePreview, last.Upstream)
 		}
 		if twice := f.kinds.twice(); len(twice) > 0 {
@@ -298,7 +299,7 @@ func TestTwoNodes(t *testing.T) {
 	var runs []*ent.WorkflowRun
 	for range 5 {
 		runs = append(runs, f.run(workflow(`
-  - {name: each, type: foreach, foreach: "lists.range(60)", next: [fork], matchingJoin: all}
+  - {name: each, type: foreach, foreach: "lists.range(30)", next: [fork], matchingJoin: all}
   - {name: fork, type: split, next: [left, right], matchingJoin: both}
   - {name: left, with: {output: "${{ item }}"}, next: [both]}
   - {name: right, with: {output: "${{ item }}"}, next: [both]}
@@ -308,7 +309,7 @@ func TestTwoNodes(t *testing.T) {
 	}
 	for _, run := range runs {
 		run = f.ended(run, Completed)
-		if got := len(f.tasks(run)); got != 60*4+2 {
+		if got := len(f.tasks(run)); got != 30*4+2 {
 			t.Errorf("%d tasks", got)
 		}
 	}

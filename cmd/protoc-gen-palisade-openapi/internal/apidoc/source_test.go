@@ -51,7 +51,7 @@ func TestGenerateRefuses(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := generate(t, sample(tc.service, tc.rest), sourceFile)
+			_, err := generate(sample(tc.service, tc.rest), sourceFile)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got error %v, want one with %q", err, tc.want)
 			}
@@ -62,7 +62,7 @@ func TestGenerateRefuses(t *testing.T) {
 func TestGenerateRefusesTwoOperationsOfOneName(t *testing.T) {
 	sources := sample(`rpc Get(Empty) returns (Empty) { option (google.api.http) = {get: "/x"}; `+rulePublic+`}`,
 		`service OtherService { rpc Get(Empty) returns (Empty) { option (google.api.http) = {get: "/y"}; `+rulePublic+`} }`)
-	_, err := generate(t, sources, sourceFile)
+	_, err := generate(sources, sourceFile)
 	if err == nil || !strings.Contains(err.Error(), "operation id Get is already that of palisade.sample.v1.SampleThingsService.Get") {
 		t.Errorf("got error %v", err)
 	}

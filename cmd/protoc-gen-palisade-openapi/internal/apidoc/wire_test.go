@@ -34,7 +34,7 @@ import (
 // TestDocumentIsTrueToTheWire encodes random responses of every operation with the codec that the gateway
 // uses, and checks that the document describes each of their members.
 func TestDocumentIsTrueToTheWire(t *testing.T) {
-	doc := document(t, nil, ourProtos(t)...)
+	doc := ourDocument(t)
 	closeSchemas(doc)
 	for _, item := range doc.Paths.Map() {
 		for _, operation := range item.Operations() {

@@ -7,18 +7,18 @@ import (
 	"github.com/palisade/palisade/services/internal/egress/internal/shortened"
 )
 
-// grace is how much longer than its budget a call may take on a busy machine, and never needs to.
+// grace is how much longer than its budget a call may take on a busy machine.
 const grace = 10 * time.Second
 
-// Shorten bounds all outbound calls of the process to a time until the test ends. Guards that are made before keep the
-// limit of their TLS handshakes.
+// Shorten limits all outbound calls of the process until the test ends. Existing guards keep the timeout of their TLS
+// handshakes.
 func Shorten(t testing.TB, most time.Duration) {
 	t.Helper()
 	shortened.Set(most)
 	t.Cleanup(func() { shortened.Set(0) })
 }
 
-// Within returns what a call does, which must be over soon after its budget.
+// Within runs a call, requires that it ends soon after its budget, and returns its error.
 func Within(t testing.TB, budget time.Duration, call func() error) error {
 	t.Helper()
 	done := make(chan error, 1)

@@ -1,5 +1,5 @@
-// Package egresstest holds hostile receivers, for tests of whatever calls other hosts. They speak raw TCP, with TLS
-// where a test wants it, and keep their sockets open for as long as the caller does.
+// Package egresstest provides hostile receivers, for tests of outbound calls. They speak raw TCP, or TLS on request,
+// and keep their sockets open as long as the caller does.
 package egresstest
 
 import (
@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Mode is one way to be hostile.
+// Mode is a kind of hostile behaviour.
 type Mode string
 
-// The modes. All but HalfClosed and Reset would keep a caller without limits waiting for ever.
+// The modes. A caller without limits would wait forever in all of them except HalfClosed and Reset.
 const (
 	// Upgrade answers 101 and leaves the socket open.
 	Upgrade Mode = "upgrade"
@@ -29,46 +29,47 @@ const (
 	EndlessBody Mode = "endless body"
 	// HalfClosed closes its side of the connection and keeps the other open.
 	HalfClosed Mode = "half-closed socket"
-	// Silent takes what it gets and says nothing: with an https:// URL, the handshake stalls.
+	// Silent reads everything and sends nothing. With an https:// URL, the handshake stalls.
 	Silent Mode = "silent"
-	// Unread reads nothing and says nothing.
+	// Unread reads nothing and sends nothing.
 	Unread Mode = "reads nothing"
-	// Redirects answers each request with a redirect to itself, after a while.
+	// Redirects answers each request with a redirect to itself, after redirectDelay.
 	Redirects Mode = "redirect loop"
-	// Reset breaks the connection off in the middle of the body.
+	// Reset resets the connection in the middle of the body.
 	Reset Mode = "reset"
-	// Endless1xx sends informational answers as fast as they are read, Slow1xx one after the other.
+	// Endless1xx sends informational responses as fast as they are read; Slow1xx sends them slowly.
 	Endless1xx Mode = "endless 1xx"
 	Slow1xx    Mode = "slow 1xx"
 )
 
-// Modes are all of them.
+// Modes lists all modes.
 var Modes = []Mode{
 	Upgrade, BareUpgrade, SlowHeader, SlowBody, EndlessBody, HalfClosed, Silent, Unread, Redirects, Reset, Endless1xx, Slow1xx,
 }
 
 const (
-	// drip is the time between two bytes. It stands for the second of a real attack: budgets are shorter here, too.
-	drip = 50 * time.Millisecond
-	// hop is how long a redirect takes.
-	hop = 200 * time.Millisecond
-	// listening is how long the receiver waits for a first byte; in some protocols it is the one to speak first.
-	listening = 200 * time.Millisecond
-	// patience is how long a busy machine may take to close a connection.
-	patience = 30 * time.Second
+	// byteInterval is the time between two bytes. A real attack would use a second; the budgets in tests are shorter,
+	// too.
+	byteInterval = 50 * time.Millisecond
+	// redirectDelay is how long a redirect takes.
+	redirectDelay = 200 * time.Millisecond
+	// listenTime is how long the receiver waits for a first byte. In some protocols the server speaks first.
+	listenTime = 200 * time.Millisecond
+	// closeTimeout is how long a busy machine may take to close a connection.
+	closeTimeout = 30 * time.Second
 )
 
-// Options change what a receiver is.
+// Options configure a receiver.
 type Options struct {
-	// TLS makes it speak TLS; Silent, Unread and HalfClosed do not get that far.
+	// TLS makes it speak TLS. Silent, Unread and HalfClosed end before that.
 	TLS *tls.Config
-	// Greeting is sent in place of the header of an HTTP answer, for other protocols.
+	// Greeting replaces the header of an HTTP response, for other protocols.
 	Greeting string
 }
 
 // Receiver listens on a loopback address until the test ends.
 type Receiver struct {
-	// Address is host:port, URL the same with a scheme.
+	// Address is host:port; URL adds a scheme.
 	Address, URL string
 
 	mode    Mode
@@ -82,11 +83,11 @@ type Receiver struct {
 // conn is an accepted connection.
 type conn struct {
 	net.Conn
-	raw    net.Conn
-	first  chan struct{} // closed with the first byte
-	closed chan struct{} // closed when the caller has closed the connection
-	look   chan struct{} // closed when somebody wants to know that
-	once   sync.Once
+	raw         net.Conn
+	first       chan struct{} // closed with the first byte
+	closed      chan struct{} // closed when the caller has closed the connection
+	checkClosed chan struct{} // closed when the test asks for it
+	once        sync.Once
 }
 
 // Start listens. With TLS, the URL is https://.
@@ -116,7 +117,7 @@ func Start(t testing.TB, mode Mode, o Options) *Receiver {
 			if err != nil {
 				return
 			}
-			c := &conn{Conn: raw, raw: raw, first: make(chan struct{}), closed: make(chan struct{}), look: make(chan struct{})}
+			c := &conn{Conn: raw, raw: raw, first: make(chan struct{}), closed: make(chan struct{}), checkClosed: make(chan struct{})}
 			if o.TLS != nil && mode != Silent && mode != Unread && mode != HalfClosed {
 				c.Conn = tls.Server(raw, o.TLS)
 			}
@@ -130,8 +131,7 @@ func Start(t testing.TB, mode Mode, o Options) *Receiver {
 	return r
 }
 
-// RequireClosed fails the test unless the caller has closed, or closes soon, each connection that it made, of which
-// there must be one.
+// RequireClosed fails the test unless the caller made at least one connection and closes all of them soon.
 func (r *Receiver) RequireClosed(t testing.TB) {
 	t.Helper()
 	r.mu.Lock()
@@ -140,9 +140,9 @@ func (r *Receiver) RequireClosed(t testing.TB) {
 	if len(conns) == 0 {
 		t.Error("the receiver was not called")
 	}
-	late := time.After(patience)
+	late := time.After(closeTimeout)
 	for _, c := range conns {
-		c.once.Do(func() { close(c.look) })
+		c.once.Do(func() { close(c.checkClosed) })
 		select {
 		case <-c.closed:
 		case <-late:
@@ -151,12 +151,12 @@ func (r *Receiver) RequireClosed(t testing.TB) {
 	}
 }
 
-// read takes in what the caller sends, and finds out when it has closed the connection.
+// read consumes what the caller sends and notices when the caller closes the connection.
 func (r *Receiver) read(c *conn) {
 	defer close(c.closed)
 	if r.mode == Unread {
 		select {
-		case <-c.look:
+		case <-c.checkClosed:
 		case <-r.ending:
 		}
 	}
@@ -172,7 +172,7 @@ func (r *Receiver) read(c *conn) {
 	}
 }
 
-// answer is what the mode says. Errors mean that the caller has gone.
+// answer behaves as the mode says. An error means that the caller has gone.
 func (r *Receiver) answer(c *conn) {
 	if r.mode == HalfClosed {
 		_ = c.raw.(*net.TCPConn).CloseWrite()
@@ -182,7 +182,7 @@ func (r *Receiver) answer(c *conn) {
 	case <-c.first:
 	case <-c.closed:
 		return
-	case <-time.After(listening):
+	case <-time.After(listenTime):
 	}
 	header := r.options.Greeting
 	if header == "" {
@@ -203,13 +203,13 @@ func (r *Receiver) answer(c *conn) {
 		for more := say(c, header); more; more = say(c, strings.Repeat("250-endless\r\n", 1<<10)) {
 		}
 	case Redirects:
-		time.Sleep(hop)
+		time.Sleep(redirectDelay)
 		if say(c, "HTTP/1.1 302 Found\r\nLocation: /again\r\nContent-Length: 0\r\nConnection: close\r\n\r\n") {
 			_ = c.Close()
 		}
 	case Reset:
 		if say(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"half\":") {
-			time.Sleep(drip)
+			time.Sleep(byteInterval)
 			_ = c.raw.(*net.TCPConn).SetLinger(0)
 			_ = c.raw.Close()
 		}
@@ -218,7 +218,7 @@ func (r *Receiver) answer(c *conn) {
 		}
 	case Slow1xx:
 		for say(c, "HTTP/1.1 103 Early Hints\r\n\r\n") {
-			time.Sleep(drip)
+			time.Sleep(byteInterval)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func (r *Receiver) drip(c *conn, text string) {
 			return
 		case <-c.closed:
 			return
-		case <-time.After(drip):
+		case <-time.After(byteInterval):
 		}
 		if !say(c, text[i:i+1]) {
 			return
@@ -244,7 +244,7 @@ func say(c *conn, text string) bool {
 	return err == nil
 }
 
-// Calls is how many connections were made.
+// Calls is the number of accepted connections.
 func (r *Receiver) Calls() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

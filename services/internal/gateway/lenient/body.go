@@ -16,21 +16,21 @@ import (
 	"github.com/palisade/palisade/services/internal/bounds"
 )
 
-// MaxDepth is how deep the objects and lists of a body may nest.
+// MaxDepth is the maximum nesting depth of objects and lists in a body.
 const MaxDepth = bounds.MaxDepth
 
-// Decoded says what a body held beyond the values that are now in the message.
+// Decoded describes the body beyond the values in the message.
 type Decoded struct {
-	// Present are the top-level fields that the body named with a value other than null, by field number.
+	// Present are the top-level fields that the body has with a value other than null, ordered by field number.
 	Present []protoreflect.FieldDescriptor
-	// Unknown is how many names, at any depth, the message does not have.
+	// Unknown is the number of unknown field names, at any depth.
 	Unknown int
 }
 
-// Body reads a JSON body into msg, which should be empty. An empty body and null leave it as it is. Before anything is
-// made of the body, spend is told what it takes in memory, in bytes, and may refuse it; nil means that nobody counts.
-// Errors are apierr errors: MALFORMED_JSON with the position, INVALID_ARGUMENT with the path of the field, and the
-// error of spend.
+// Body decodes a JSON body into msg, which should be empty. An empty body and null leave msg unchanged. Before
+// decoding, Body calls spend with the memory that the decoded body will take, in bytes; spend may refuse it. A nil
+// spend counts nothing. Errors are apierr errors: MALFORMED_JSON with the position, INVALID_ARGUMENT with the path of
+// the field, and the error of spend.
 func Body(data []byte, msg proto.Message, spend func(bytes int64) error) (Decoded, error) {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))) // some editors put a byte order mark first
 	if len(data) == 0 {
@@ -53,8 +53,8 @@ func Body(data []byte, msg proto.Message, spend func(bytes int64) error) (Decode
 	return Decoded{}, apierr.InvalidArgument("body", "the body must be a JSON object, got %s", shown(word(data)))
 }
 
-// checkSyntax reports the position of what is wrong, and refuses bodies that nest too deep before anything
-// that recurses sees them.
+// checkSyntax reports the position of a syntax error. It refuses bodies that nest too deep before recursive code reads
+// them.
 func checkSyntax(data []byte) error {
 	if offset := tooDeepAt(data); offset >= 0 {
 		return malformed(data, offset, fmt.Sprintf("objects and lists must nest at most %d deep", MaxDepth))
@@ -66,7 +66,7 @@ func checkSyntax(data []byte) error {
 	err := json.Unmarshal(data, &whole)
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		// Offset counts the bytes read, the offending one included; at the end there is none.
+		// Offset counts the bytes read, including the offending one, which is missing at the end of the input.
 		offset := int(syntax.Offset)
 		if offset < len(data) || !strings.HasPrefix(syntax.Error(), "unexpected end") {
 			offset--
@@ -83,7 +83,7 @@ func malformed(data []byte, offset int, what string) error {
 	return apierr.MalformedJSON("the body is not valid JSON: line %d, column %d (byte %d): %s", line, column, offset, what)
 }
 
-// tooDeepAt returns the offset at which MaxDepth is passed, -1 if nowhere. Brackets inside strings do not count.
+// tooDeepAt returns the offset at which the depth exceeds MaxDepth, or -1. It ignores brackets inside strings.
 func tooDeepAt(data []byte) int {
 	depth, inString := 0, false
 	for i := 0; i < len(data); i++ {
@@ -104,7 +104,7 @@ func tooDeepAt(data []byte) int {
 	return -1
 }
 
-// reader carries what is counted while one body is read.
+// reader holds the counters for one body.
 type reader struct {
 	unknown int
 	spend   func(bytes int64) error
@@ -117,8 +117,8 @@ type member struct {
 	value []byte
 }
 
-// known returns the members of an object that are fields of the message, by name, so that of two wrong fields it is
-// always the same one that is reported. Of a name that is there twice the last value counts.
+// known returns the members of an object that are fields of the message, sorted by name, so that the same body always
+// reports the same error. The last value of a repeated name counts.
 func (r *reader) known(message protoreflect.MessageDescriptor, object []byte) []member {
 	fields, limits := fieldsOf(message), bounds.Of(message)
 	var found []member
@@ -140,7 +140,7 @@ func (r *reader) known(message protoreflect.MessageDescriptor, object []byte) []
 	return found
 }
 
-// message sets the fields of msg from object. path is where object stands, "" at the top.
+// message sets the fields of msg from object. path is the position of object, "" at the top.
 func (r *reader) message(msg protoreflect.Message, object []byte, path string) ([]protoreflect.FieldDescriptor, error) {
 	if err := r.spend(bounds.Of(msg.Descriptor()).Size); err != nil {
 		return nil, err
@@ -196,8 +196,8 @@ func (r *reader) field(msg protoreflect.Message, m member, path string) error {
 	return nil
 }
 
-// isUnsetZero reports a number 0 for a field that could tell it from "not given": clients in Go send their
-// whole structs, in which 0 means not given (contract, wire conventions).
+// isUnsetZero reports a number 0 for a field with explicit presence. Go clients send whole structs, in which 0 means
+// not given (contract, wire conventions).
 func isUnsetZero(field protoreflect.FieldDescriptor, value []byte) bool {
 	number, ok := word(value).(json.Number)
 	if !ok || !field.HasPresence() || field.Kind() == protoreflect.BoolKind || field.Kind() == protoreflect.StringKind {
@@ -244,8 +244,8 @@ func (r *reader) listField(msg protoreflect.Message, m member, path string) erro
 	return nil
 }
 
-// item decodes one value of a list. Of a scalar the path is written only when something is wrong with it: written for
-// each, the paths of a long list would take more memory than its values.
+// item decodes one value of a list. It builds the path of a scalar only for an error, because the paths of a long list
+// would take more memory than its values.
 func (r *reader) item(field *bounds.Field, item []byte, path string, i int, isList bool) (protoreflect.Value, bool, error) {
 	if field.Descriptor.Message() == nil {
 		if decoded, ok, err := r.scalar(field, item, path); err == nil {
@@ -304,7 +304,7 @@ func (r *reader) mapField(msg protoreflect.Message, m member, path string) error
 	return nil
 }
 
-// value decodes one value of the field's element type; false means "not given".
+// value decodes one value of the field's element type. false means "not given".
 func (r *reader) value(field *bounds.Field, value []byte, path string) (protoreflect.Value, bool, error) {
 	message := field.Descriptor.Message()
 	if message == nil {
@@ -342,15 +342,16 @@ func (r *reader) scalar(field *bounds.Field, value []byte, path string) (protore
 	return scalar(field.Descriptor, decoded, path)
 }
 
-// longText is from which length on texts are compared with their limits here, in bytes: the validator does that, too.
+// longText is the length in bytes from which texts are checked against their limits here. The validator checks shorter
+// ones.
 const longText = 4 << 10
 
 const (
-	// maxFreeForm is how many values free-form JSON in one field may have, and freeFormCost what each takes in memory on
-	// its way into a google.protobuf.Struct, in bytes.
+	// maxFreeForm is the maximum number of values of free-form JSON in one field. freeFormCost is the memory in bytes
+	// that each takes while it becomes a google.protobuf.Struct.
 	maxFreeForm  = 100_000
 	freeFormCost = 200
-	// maxWord is the longest text of a time, a duration or a list of field names, in bytes.
+	// maxWord is the longest time, duration or list of field names, in bytes.
 	maxWord = 64 << 10
 )
 

@@ -9,12 +9,12 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// fieldIndexes caches, by message descriptor, the fields under every name that clients use for them. It holds
-// one entry a message type of the binary.
+// fieldIndexes caches, by message descriptor, the fields under every name that clients use. It holds one entry for each
+// message type of the binary.
 var fieldIndexes sync.Map // protoreflect.MessageDescriptor → map[string]protoreflect.FieldDescriptor
 
-// fieldsOf indexes the fields of a message by JSON name, proto name and the lowerCamelCase of the proto name.
-// A JSON name wins over another field's other names.
+// fieldsOf indexes the fields of a message by JSON name, proto name and the lowerCamelCase of the proto name. A JSON
+// name takes precedence over another field's other names.
 func fieldsOf(message protoreflect.MessageDescriptor) map[string]protoreflect.FieldDescriptor {
 	if known, ok := fieldIndexes.Load(message); ok {
 		return known.(map[string]protoreflect.FieldDescriptor)

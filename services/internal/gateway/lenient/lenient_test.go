@@ -126,7 +126,7 @@ func TestPresent(t *testing.T) {
 	}
 }
 
-// TestReadsWhatProtojsonWrites: being lenient must not change what is written canonically.
+// TestReadsWhatProtojsonWrites: canonical JSON is decoded unchanged.
 func TestReadsWhatProtojsonWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		request := &findingsv1.ListFindingsRequest{
@@ -154,7 +154,7 @@ func TestReadsWhatProtojsonWrites(t *testing.T) {
 	})
 }
 
-// TestQueryNeverFailsTheRouter: what Query lets through, grpc-gateway's parser takes.
+// TestQueryNeverFailsTheRouter: grpc-gateway's parser accepts everything that Query accepts.
 func TestQueryNeverFailsTheRouter(t *testing.T) {
 	word := rapid.SampledFrom([]string{"", "1", "True", "x", "-5", "1.5", "high,low", "SEVERITY_HIGH", "critical", "2020-11-18", "1e3", "a b"})
 	name := rapid.SampledFrom([]string{
@@ -197,7 +197,7 @@ func TestQuerySkips(t *testing.T) {
 	}
 }
 
-// FuzzPosition: the reader finds fault exactly where encoding/json does.
+// FuzzPosition: the reader reports the same error positions as encoding/json.
 func FuzzPosition(f *testing.F) {
 	for _, seed := range []string{"{}", "{", `{"a":1,}`, "\n\n x", `{"limit":"\x"}`, "[[[[", `"\u12"`} {
 		f.Add([]byte(seed))

@@ -16,14 +16,13 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// Query reads a raw query string for a message and returns it in the one spelling that grpc-gateway's own query
-// parser takes without complaint: proto names, one value for singular fields, numbers, booleans, enums and
-// times as it writes them. Unknown names, empty pairs and empty values are left out, and so are the top-level
-// fields for which skip reports true (those that the path sets). Errors are apierr errors that name the
-// parameter as the client wrote it.
+// Query reads a raw query string for a message and returns it in the form that grpc-gateway's query parser always
+// accepts: proto names, one value for singular fields, and numbers, booleans, enums and times in its own format. It
+// drops unknown names, empty pairs and empty values, and the top-level fields for which skip reports true (the path
+// sets them). Errors are apierr errors that name the parameter in the client's spelling.
 //
-// A list is repeated (a=1&a=2), comma-joined (a=1,2) or indexed (a[0]=1&a[]=2); the indexed spelling takes its
-// value whole, commas included. A singular parameter that is given twice with different values is refused.
+// A list is repeated (a=1&a=2), comma-separated (a=1,2) or indexed (a[0]=1&a[]=2). An indexed value is not split at
+// commas. A singular parameter with two different values is refused.
 func Query(raw string, message protoreflect.MessageDescriptor, skip func(protoreflect.FieldDescriptor) bool) (url.Values, error) {
 	values := url.Values{}
 	for pair := range strings.SplitSeq(raw, "&") {
@@ -33,7 +32,7 @@ func Query(raw string, message protoreflect.MessageDescriptor, skip func(protore
 		rawName, rawValue, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(rawName)
 		if err != nil || rawValue == "" {
-			continue // a name that cannot be read is not one of ours
+			continue // an unreadable name is not one of ours
 		}
 		bare, indexed := cutIndex(name)
 		target := lookUp(message, bare)
@@ -51,7 +50,7 @@ func Query(raw string, message protoreflect.MessageDescriptor, skip func(protore
 	return values, nil
 }
 
-// cutIndex removes the [0] or [] of the indexed spelling.
+// cutIndex removes the [0] or [] of an indexed name.
 func cutIndex(name string) (string, bool) {
 	bare, rest, found := strings.Cut(name, "[")
 	if !found || !strings.HasSuffix(rest, "]") {
@@ -67,7 +66,7 @@ type parameter struct {
 	path       string // proto names joined by dots
 }
 
-// lookUp finds the field of a parameter by dotted names; nil when there is none that a query can set.
+// lookUp finds the field of a parameter by dotted names, or nil when a query cannot set it.
 func lookUp(message protoreflect.MessageDescriptor, name string) *parameter {
 	found := &parameter{}
 	for part := range strings.SplitSeq(name, ".") {
@@ -138,7 +137,7 @@ func (p *parameter) add(values url.Values, value string, indexed bool, name stri
 	return nil
 }
 
-// canonical checks a value and writes it as grpc-gateway's parser reads it; false means "not given".
+// canonical validates a value and formats it for grpc-gateway's parser. false means "not given".
 func (p *parameter) canonical(value, name string) (string, bool, error) {
 	if p.field.Message() == nil {
 		decoded, ok, err := scalar(p.field, value, name)
@@ -177,7 +176,7 @@ func scalarWord(value protoreflect.Value) string {
 	return value.String()
 }
 
-// Fields returns a skip function for Query that leaves out the named top-level fields.
+// Fields returns a skip function for Query that skips the named top-level fields.
 func Fields(names ...protoreflect.Name) func(protoreflect.FieldDescriptor) bool {
 	return func(field protoreflect.FieldDescriptor) bool { return slices.Contains(names, field.Name()) }
 }

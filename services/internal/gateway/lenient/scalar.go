@@ -14,8 +14,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// scalar decodes a string, json.Number or bool into a field's scalar type; false means "not given", which an
-// empty string is for every type.
+// scalar converts a string, json.Number or bool to a field's scalar type. false means "not given", which is the meaning
+// of an empty string for every type.
 func scalar(field protoreflect.FieldDescriptor, value any, path string) (protoreflect.Value, bool, error) {
 	if text, ok := value.(string); ok && text == "" {
 		return protoreflect.Value{}, false, nil
@@ -65,7 +65,7 @@ func boolean(field protoreflect.FieldDescriptor, value any, path string) (protor
 	return protoreflect.Value{}, wrongType(field, path, "true or false", value)
 }
 
-// enum takes the name in any case, with or without the prefix that the values of an enum share, or the number.
+// enum accepts the name in any case, with or without the enum's common prefix, or the number.
 func enum(field protoreflect.FieldDescriptor, value any, path string) (protoreflect.Value, error) {
 	word := asText(value)
 	values := field.Enum().Values()
@@ -85,7 +85,7 @@ func enum(field protoreflect.FieldDescriptor, value any, path string) (protorefl
 	return protoreflect.Value{}, wrongType(field, path, "one of "+apierr.EnumWords(field.Enum()), value)
 }
 
-// enumPrefix is what buf's naming rule puts before every value: the enum's name up to UNSPECIFIED.
+// enumPrefix is the prefix of every value by buf's naming rule: the enum's name, up to UNSPECIFIED.
 func enumPrefix(enum protoreflect.EnumDescriptor) string {
 	zero := enum.Values().ByNumber(0)
 	if zero == nil {
@@ -126,7 +126,7 @@ func float(field protoreflect.FieldDescriptor, value any, path string) (protoref
 	return protoreflect.ValueOfFloat64(number), nil
 }
 
-// parseFloat takes decimal numbers only: strconv also knows Inf, NaN, hexadecimal and underscores.
+// parseFloat accepts decimal numbers only. strconv also accepts Inf, NaN, hexadecimal and underscores.
 func parseFloat(s string, bits int) (float64, bool) {
 	s = strings.TrimSpace(s)
 	if s == "" || strings.Trim(s, "0123456789+-.eE") != "" {
@@ -165,7 +165,7 @@ func integer(field protoreflect.FieldDescriptor, value any, path string) (protor
 	return protoreflect.Value{}, wrongType(field, path, fmt.Sprintf("a whole number from %d to %d", least, most), value)
 }
 
-// wholeFloat reads 1.0 and 1e3, which some serializers make of whole numbers; exact below 2^53 only.
+// wholeFloat parses 1.0 and 1e3, which some serializers write for whole numbers. It is exact below 2^53 only.
 func wholeFloat(s string) (int64, bool) {
 	number, ok := parseFloat(s, 64)
 	if !ok || number != math.Trunc(number) || math.Abs(number) > 1<<53 {
@@ -186,7 +186,7 @@ func limits(kind protoreflect.Kind) (least int64, most uint64, unsigned bool) {
 	return math.MinInt64, math.MaxInt64, false
 }
 
-// asText is the value as written when it is a string or a number, "" otherwise.
+// asText is a string or number as written, "" otherwise.
 func asText(value any) string {
 	switch v := value.(type) {
 	case string:
@@ -197,8 +197,8 @@ func asText(value any) string {
 	return ""
 }
 
-// notObject refuses what came in place of a message or a map. It is not repeated: it may be a credential that belongs
-// into it.
+// notObject refuses a value in place of a message or a map. The error does not repeat the value, which may be a
+// credential.
 func notObject(path string, value any) error {
 	what := "something else"
 	switch value.(type) {
@@ -214,7 +214,7 @@ func notObject(path string, value any) error {
 	return apierr.InvalidArgument(path, "%s must be an object, got %s", path, what)
 }
 
-// wrongType refuses value; want is what the field takes. The value of a credential is not repeated.
+// wrongType refuses value. want describes what the field accepts. The error does not repeat the value of a credential.
 func wrongType(field protoreflect.FieldDescriptor, path, want string, value any) error {
 	if apierr.IsSecret(field) {
 		return apierr.InvalidArgument(path, "%s must be %s", path, want)

@@ -6,10 +6,10 @@ import (
 	"iter"
 )
 
-// What follows walks JSON that is known to be valid, without making anything of it: a value that nobody asks for costs
-// nothing, and lists are counted before their elements are decoded.
+// The functions below walk valid JSON without allocating. A value that is not needed costs nothing, and lists are
+// counted before their elements are decoded.
 
-// skipSpace returns the offset of the next byte that is no white space.
+// skipSpace returns the offset of the next byte that is not white space.
 func skipSpace(data []byte, i int) int {
 	for data[i] == ' ' || data[i] == '\t' || data[i] == '\n' || data[i] == '\r' {
 		i++
@@ -17,7 +17,7 @@ func skipSpace(data []byte, i int) int {
 	return i
 }
 
-// skipString returns the offset behind a string that begins at i.
+// skipString returns the offset after a string that begins at i.
 func skipString(data []byte, i int) int {
 	for i++; data[i] != '"'; i++ {
 		if data[i] == '\\' {
@@ -27,7 +27,7 @@ func skipString(data []byte, i int) int {
 	return i + 1
 }
 
-// skipValue returns the offset behind a value that begins at i.
+// skipValue returns the offset after a value that begins at i.
 func skipValue(data []byte, i int) int {
 	switch data[i] {
 	case '"':
@@ -41,7 +41,7 @@ func skipValue(data []byte, i int) int {
 	return i
 }
 
-// skipNested returns the offset behind an object or a list that begins at i.
+// skipNested returns the offset after an object or a list that begins at i.
 func skipNested(data []byte, i int) int {
 	depth := 0
 	for {
@@ -60,13 +60,13 @@ func skipNested(data []byte, i int) int {
 	}
 }
 
-// members yields the names and values of an object, as they are written.
+// members yields the raw names and values of an object.
 func members(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		for i := skipSpace(object, 1); object[i] != '}'; {
 			end := skipString(object, i)
 			name := object[i:end]
-			i = skipSpace(object, skipSpace(object, end)+1) // behind the colon
+			i = skipSpace(object, skipSpace(object, end)+1) // after the colon
 			end = skipValue(object, i)
 			if !yield(name, object[i:end]) {
 				return
@@ -78,7 +78,7 @@ func members(object []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// elements yields the values of a list, as they are written.
+// elements yields the raw values of a list.
 func elements(list []byte) iter.Seq[[]byte] {
 	return func(yield func(value []byte) bool) {
 		for i := skipSpace(list, 1); list[i] != ']'; {
@@ -93,7 +93,7 @@ func elements(list []byte) iter.Seq[[]byte] {
 	}
 }
 
-// count returns how many elements a list has, or members an object.
+// count returns the number of elements of a list or members of an object.
 func count(data []byte) int {
 	n := 0
 	if data[0] == '[' {
@@ -108,8 +108,8 @@ func count(data []byte) int {
 	return n
 }
 
-// values returns how many values there are inside an object or a list, at any depth: at most one more than there are
-// commas and openings.
+// values returns an upper bound for the number of values inside an object or a list, at any depth: one more than its
+// commas and opening brackets.
 func values(data []byte) int {
 	n := 1
 	for i := 0; i < len(data); i++ {
@@ -137,12 +137,12 @@ func unquote(quoted []byte) string {
 		return string(inner)
 	}
 	var text string
-	_ = json.Unmarshal(quoted, &text) // it is valid; what is no UTF-8 becomes U+FFFD
+	_ = json.Unmarshal(quoted, &text) // it is valid JSON; invalid UTF-8 becomes U+FFFD
 	return text
 }
 
-// word decodes a value that is no object and no list: nil, a bool, a json.Number or a string. Of an object or a list it
-// returns an empty one, which is all that errors tell.
+// word decodes a scalar value: nil, a bool, a json.Number or a string. For an object or a list it returns an empty one,
+// which is enough for errors.
 func word(data []byte) any {
 	switch data[0] {
 	case '"':

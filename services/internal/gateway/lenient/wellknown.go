@@ -18,7 +18,7 @@ import (
 
 type decodeFunc func(protoreflect.FieldDescriptor, any, string) (protoreflect.Value, bool, error)
 
-// wellKnown decodes the messages that have a JSON form of their own.
+// wellKnown decodes the messages that have their own JSON form.
 var wellKnown = map[protoreflect.FullName]decodeFunc{
 	"google.protobuf.Timestamp":   timestamp,
 	"google.protobuf.Duration":    duration,
@@ -43,7 +43,7 @@ func isJSONValue(field protoreflect.FieldDescriptor) bool {
 	return field.Message() != nil && field.Message().FullName() == "google.protobuf.Value"
 }
 
-// timeLayouts are the forms of times in the contract's examples and its clients. Fractions parse with each.
+// timeLayouts are the time formats in the contract's examples and its clients. Each also accepts fractions.
 var timeLayouts = []string{
 	time.RFC3339,
 	"2006-01-02T15:04:05-0700",
@@ -54,10 +54,10 @@ var timeLayouts = []string{
 	"2006-01-02",
 }
 
-// lostPlus finds a zone whose plus sign was read as a blank, as in a query that was not escaped.
+// lostPlus matches a zone with a plus sign that was decoded as a space, as in an unescaped query.
 var lostPlus = regexp.MustCompile(` (\d\d:?\d\d)$`)
 
-// timestamp takes the layouts above, without zone as UTC, and seconds since 1970. Year 1 (Go's zero time) and 0
+// timestamp accepts the layouts above, without a zone as UTC, and seconds since 1970. Year 1 (Go's zero time) and 0
 // mean "not given".
 func timestamp(field protoreflect.FieldDescriptor, value any, path string) (protoreflect.Value, bool, error) {
 	at, ok := parseTime(value)
@@ -98,7 +98,7 @@ func parseTime(value any) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// duration takes protobuf's form ("1.5s"), Go's ("1m30s") and a number of seconds.
+// duration accepts protobuf's form ("1.5s"), Go's ("1m30s") and a number of seconds.
 func duration(field protoreflect.FieldDescriptor, value any, path string) (protoreflect.Value, bool, error) {
 	text := strings.TrimSpace(asText(value))
 	if text == "" {
@@ -116,7 +116,7 @@ func duration(field protoreflect.FieldDescriptor, value any, path string) (proto
 	return protoreflect.ValueOfMessage(durationpb.New(parsed).ProtoReflect()), true, nil
 }
 
-// fieldMask takes the comma-joined form in either case of names.
+// fieldMask accepts the comma-separated form, with names in either case.
 func fieldMask(field protoreflect.FieldDescriptor, value any, path string) (protoreflect.Value, bool, error) {
 	text, ok := value.(string)
 	if !ok {
@@ -154,7 +154,7 @@ func wrapper(field protoreflect.FieldDescriptor, value any, path string) (protor
 	return protoreflect.ValueOfMessage(msg), true, nil
 }
 
-// isFreeForm reports the messages that hold any JSON.
+// isFreeForm reports the messages that hold arbitrary JSON.
 func isFreeForm(message protoreflect.MessageDescriptor) bool {
 	switch message.FullName() {
 	case "google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue", "google.protobuf.Any":
@@ -163,7 +163,7 @@ func isFreeForm(message protoreflect.MessageDescriptor) bool {
 	return false
 }
 
-// canonical makes a message of free-form JSON.
+// canonical converts free-form JSON to a message.
 func canonical(field protoreflect.FieldDescriptor, value any, path string) (protoreflect.Value, bool, error) {
 	msg, err := freeForm(field, value)
 	if err != nil {
@@ -180,7 +180,7 @@ func canonical(field protoreflect.FieldDescriptor, value any, path string) (prot
 	return protoreflect.ValueOfMessage(msg), true, nil
 }
 
-// freeForm makes a message of a tree of JSON. Of an Any protojson makes it, which knows the types.
+// freeForm converts a tree of JSON values to a message. protojson converts an Any, because it knows the types.
 func freeForm(field protoreflect.FieldDescriptor, value any) (protoreflect.Message, error) {
 	object, isObject := value.(map[string]any)
 	list, isList := value.([]any)

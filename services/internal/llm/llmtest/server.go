@@ -1,5 +1,5 @@
-// Package llmtest is a local server that speaks the wire protocol of OpenAI's chat completions, for tests. Point ai-url
-// (or llm.Config.URL) to Server.URL, set any ai-model, and let the guard out to 127.0.0.1.
+// Package llmtest is a local server that speaks OpenAI's chat completions protocol, for tests. Set ai-url (or
+// llm.Config.URL) to Server.URL, set any ai-model, and allow 127.0.0.1 in the egress guard.
 package llmtest
 
 import (
@@ -13,16 +13,16 @@ import (
 	"testing"
 )
 
-// Model is the name by which the server calls the model that answers.
+// Model is the server's name of the model that answers.
 const Model = "test-model-2026-01-01"
 
-// Request is what the server was asked.
+// Request is a request that the server received.
 type Request struct {
-	// Model is the one that was asked for.
+	// Model is the requested model.
 	Model string
 	// System and Prompt are the first messages of these roles.
 	System, Prompt string
-	// Messages are all of them.
+	// Messages has all messages.
 	Messages []Message
 	// Format is json_schema, json_object, or empty.
 	Format string
@@ -30,20 +30,20 @@ type Request struct {
 	Schema     map[string]any
 	SchemaName string
 	Strict     bool
-	// MaxTokens is that of either spelling.
+	// MaxTokens is max_tokens or max_completion_tokens.
 	MaxTokens int
-	// Authorization is that header.
+	// Authorization is the header.
 	Authorization string
-	// Body is the request as it came.
+	// Body is the raw request.
 	Body string
 }
 
-// Message is one turn of a conversation.
+// Message is one message of a conversation.
 type Message struct{ Role, Content string }
 
 // Server is a running provider.
 type Server struct {
-	// URL is its base URL.
+	// URL is the base URL.
 	URL string
 
 	answer func(Request) Reply
@@ -51,20 +51,20 @@ type Server struct {
 	asked  []Request
 }
 
-// New runs a server until the test ends. answer is called for each request, by several goroutines at a time.
+// New runs a server until the test ends. answer is called for each request, concurrently.
 func New(t testing.TB, answer func(Request) Reply) *Server {
 	t.Helper()
 	s := &Server{answer: answer}
 	running := httptest.NewServer(s)
 	t.Cleanup(func() {
-		running.CloseClientConnections() // those that hang
+		running.CloseClientConnections() // including hanging ones
 		running.Close()
 	})
 	s.URL = running.URL + "/v1"
 	return s
 }
 
-// Script returns an answer function that gives one reply after the other, and the last one for ever.
+// Script returns an answer function that gives the replies in order, and repeats the last one.
 func Script(replies ...Reply) func(Request) Reply {
 	var mu sync.Mutex
 	next := 0
@@ -77,14 +77,14 @@ func Script(replies ...Reply) func(Request) Reply {
 	}
 }
 
-// Requests returns what the server was asked so far, in the order of arrival.
+// Requests returns the requests so far, in order of arrival.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.asked...)
 }
 
-// ServeHTTP answers chat completions and knows no other path.
+// ServeHTTP serves chat completions, and 404 for other paths.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -140,7 +140,7 @@ func read(body []byte) (Request, error) {
 	return out, nil
 }
 
-// Reply is what the server does with a request.
+// Reply is how the server replies to a request.
 type Reply struct {
 	status        int
 	header        http.Header
@@ -148,18 +148,18 @@ type Reply struct {
 	refusal       string
 	finish        string
 	raw           *string // the whole body, instead of a completion
-	cut           int     // bytes of the body that arrive before the connection ends; 0: all
-	drop          bool    // the connection ends without an answer
+	cut           int     // bytes of the body that are sent before the connection closes; 0: all
+	drop          bool    // close the connection without a response
 	hold          <-chan struct{}
 	input, output int64
 }
 
-// Text answers with a text.
+// Text replies with a text.
 func Text(text string) Reply {
 	return Reply{status: http.StatusOK, text: text, finish: "stop", input: 100, output: 20}
 }
 
-// JSON answers with a value as JSON.
+// JSON replies with a value as JSON.
 func JSON(value any) Reply {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -168,13 +168,13 @@ func JSON(value any) Reply {
 	return Text(string(text))
 }
 
-// Tokens says how many tokens the reply is to have taken; without it there are 100 of input and 20 of output.
+// Tokens sets the token counts of the reply. The default is 100 for input and 20 for output.
 func (r Reply) Tokens(input, output int64) Reply {
 	r.input, r.output = input, output
 	return r
 }
 
-// Status answers with an error that repeats the request, as some providers do. retryAfter is that header; empty: none.
+// Status replies with an error that repeats the request, as some providers do. An empty retryAfter sends no header.
 func Status(status int, retryAfter string) Reply {
 	r := Reply{status: status, header: http.Header{}}
 	if retryAfter != "" {
@@ -183,30 +183,30 @@ func Status(status int, retryAfter string) Reply {
 	return r
 }
 
-// Redirect answers with a redirect.
+// Redirect replies with a redirect.
 func Redirect(location string) Reply {
 	r := Status(http.StatusTemporaryRedirect, "")
 	r.header.Set("Location", location)
 	return r
 }
 
-// Raw answers 200 with a body that need not be a completion, nor JSON.
+// Raw replies 200 with this body, which need not be a completion or JSON.
 func Raw(body string) Reply { return Reply{status: http.StatusOK, raw: &body} }
 
-// Malformed answers with a body that is no JSON.
+// Malformed replies with invalid JSON.
 func Malformed() Reply { return Raw(`{"choices": [{"message": {"content": "half`) }
 
-// Truncated announces a whole answer, sends its beginning, and ends the connection.
+// Truncated announces the whole body, sends its start, and closes the connection.
 func Truncated(text string) Reply {
 	r := Text(text)
 	r.cut = 40
 	return r
 }
 
-// Cut ends the connection without an answer.
+// Cut closes the connection without a response.
 func Cut() Reply { return Reply{drop: true} }
 
-// Hang answers nothing until the caller goes away.
+// Hang sends no response until the client disconnects.
 func Hang() Reply { return Reply{hold: make(chan struct{})} }
 
 // After waits for a signal before it replies.
@@ -215,7 +215,7 @@ func After(signal <-chan struct{}, reply Reply) Reply {
 	return reply
 }
 
-// Refusal is a model that refuses to answer.
+// Refusal is a model's refusal.
 func Refusal(text string) Reply {
 	return Reply{status: http.StatusOK, refusal: text, finish: "stop", input: 100, output: 5}
 }
@@ -225,7 +225,7 @@ func Filtered() Reply {
 	return Reply{status: http.StatusOK, finish: "content_filter", input: 100}
 }
 
-// TooLong is an answer that was cut off at the greatest number of tokens.
+// TooLong is an answer that was cut off at the token limit.
 func TooLong(text string) Reply {
 	return Reply{status: http.StatusOK, text: text, finish: "length", input: 100, output: 4096}
 }

@@ -1,5 +1,5 @@
-// Package shortened lets tests have the time limits of outbound calls end sooner. Only package egress and its helpers
-// of tests can import it, so a server always keeps the limits as they are.
+// Package shortened lets tests shorten the timeouts of outbound calls. Only package egress and its test helpers can
+// import it, so a server always keeps its timeouts.
 package shortened
 
 import (
@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-var most atomic.Int64 // nanoseconds; 0: limits stay as they are
+var most atomic.Int64 // nanoseconds; 0 keeps the limits
 
-// Set bounds all limits until it is called again; 0 lets them be as they are.
+// Set caps all timeouts until the next call. 0 removes the cap.
 func Set(d time.Duration) { most.Store(int64(d)) }
 
-// Most is a limit, or what tests want in its place.
+// Most returns the timeout, or the cap of a test if that is shorter.
 func Most(limit time.Duration) time.Duration {
 	if d := time.Duration(most.Load()); d > 0 {
 		return min(limit, d)

@@ -1,4 +1,4 @@
-package findings
+package list
 
 import (
 	entsql "entgo.io/ent/dialect/sql"
@@ -8,31 +8,35 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// newestFirst is the order of all lists, with a stable tie-break.
-func newestFirst(s *entsql.Selector) {
+// NewestFirst is the order of all lists of findings, with a stable tie-break.
+func NewestFirst(s *entsql.Selector) {
 	s.OrderBy(entsql.Desc(s.C(finding.FieldRelevantSince)), entsql.Desc(s.C(finding.FieldID)))
 }
 
-// behind limits findings to those after a boundary.
-func behind(b boundary) predicate.Finding {
+// Behind limits findings to those that follow, in the order of lists, the one with this time, in microseconds, and id.
+func Behind(relevantSince, id int64) predicate.Finding {
 	return func(s *entsql.Selector) {
-		s.Where(entsql.CompositeLT([]string{s.C(finding.FieldRelevantSince), s.C(finding.FieldID)}, b.relevantSince, b.id))
+		s.Where(entsql.CompositeLT([]string{s.C(finding.FieldRelevantSince), s.C(finding.FieldID)}, relevantSince, id))
 	}
 }
 
-// latestOfIdentity keeps, of findings that are the same on several refs, the newest one among those that the filter chooses.
-func latestOfIdentity(where []predicate.Finding) predicate.Finding {
+// LatestOfIdentity keeps, of findings that are the same on several refs, the newest one among those that the conditions
+// choose.
+func LatestOfIdentity(where []predicate.Finding) predicate.Finding {
 	return oneOfIdentity(where, entsql.ColumnsGT)
 }
 
-// firstOfIdentity keeps the oldest one: another ref that has it, too, moves nothing in a list that somebody walks through.
+// firstOfIdentity keeps the oldest one: another ref that has it, too, moves nothing in a list that somebody walks
+// through.
 func firstOfIdentity(where []predicate.Finding) predicate.Finding {
 	return oneOfIdentity(where, entsql.ColumnsLT)
 }
 
-// oneOfIdentity keeps findings without a twin before them. Twins are found by identity: SQLite could take an index of the filter
-// instead, of which it knows too little.
-func oneOfIdentity(where []predicate.Finding, before func(twin, this string) *entsql.Predicate) predicate.Finding {
+// oneOfIdentity keeps findings without a twin before them. Twins are found by identity: SQLite could take an index of
+// the filter instead, of which it knows too little.
+func oneOfIdentity(
+	where []predicate.Finding, before func(twin, this string) *entsql.Predicate,
+) predicate.Finding {
 	return func(s *entsql.Selector) {
 		twin := entsql.Table(finding.Table).As("twin")
 		other := entsql.Dialect(s.Dialect()).Select(twin.C(finding.FieldID)).From(twin)

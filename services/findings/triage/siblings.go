@@ -12,11 +12,11 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// twins returns the chosen findings and the same ones on other refs of their projects: all, and those that a list may
-// show. A removed finding shares decisions too, since it may come back.
-func twins(ctx context.Context, tx *ent.Tx, deploymentID int64, issueType string, chosen []int64) (all, shown []int64, err error) {
+// siblings returns the chosen findings and the findings of the same identities on other refs of their projects: all of
+// them, and the ones that a list may show. Removed findings share decisions, too, because they may be reopened.
+func siblings(ctx context.Context, tx *ent.Tx, deploymentID int64, issueType string, chosen []int64) (all, shown []int64, err error) {
 	query := tx.Finding.Query().Where(finding.IssueType(issueType))
-	query.Modify(twinsOneByOne(deploymentID, chosen))
+	query.Modify(siblingsByID(deploymentID, chosen))
 	var rows []struct {
 		ID     int64  `sql:"id"`
 		Status string `sql:"status"`
@@ -34,21 +34,21 @@ func twins(ctx context.Context, tx *ent.Tx, deploymentID int64, issueType string
 	return all, shown, nil
 }
 
-// twinsOneByOne reads the findings of the same identities in three steps that cannot change places, whatever the
-// database knows of the table: the chosen ones by their ids, their identities, and each of these in the index by
-// identity. A join it may do the other way round: PostgreSQL then looks for the chosen ones for each finding of the
-// project, which takes a minute for fifty in one of 30,000.
-func twinsOneByOne(deploymentID int64, chosen []int64) func(*entsql.Selector) {
+// siblingsByID reads the findings of the same identities in three steps: the chosen findings by id, their identities,
+// and each identity in the index by identity. The planner cannot change this order. It may reverse a join. PostgreSQL
+// then searches the chosen findings for each finding of the project, which takes a minute for fifty in a project of
+// 30,000.
+func siblingsByID(deploymentID int64, chosen []int64) func(*entsql.Selector) {
 	return func(s *entsql.Selector) {
 		table := entsql.Dialect(s.Dialect()).Table(finding.Table)
-		byID := store.Apart(s.Dialect(), table, store.InIDs(table.C(finding.FieldID), chosen)).As("found")
+		byID := store.FencedSubquery(s.Dialect(), table, store.InIDs(table.C(finding.FieldID), chosen)).As("found")
 		identities := entsql.Dialect(s.Dialect()).Select(byID.C(finding.FieldProjectID), byID.C(finding.FieldFingerprint)).Distinct().
 			From(byID).Where(entsql.EQ(byID.C(finding.FieldDeploymentID), deploymentID)).As("chosen")
 		if s.Dialect() == dialect.Postgres {
 			s.From(eachInOrder(deploymentID, identities.Offset(0)).As(finding.Table))
 			return
 		}
-		s.From(store.Apart(s.Dialect(), table, entsql.P(func(b *entsql.Builder) {
+		s.From(store.FencedSubquery(s.Dialect(), table, entsql.P(func(b *entsql.Builder) {
 			b.WriteString(table.C(finding.FieldID) + " IN (SELECT twin.id FROM (").Join(identities)
 			b.WriteString(") AS chosen CROSS JOIN findings AS twin INDEXED BY findings_by_identity WHERE twin.project_id = chosen.project_id" +
 				" AND twin.fingerprint = chosen.fingerprint AND twin.deployment_id = ").Arg(deploymentID).WriteByte(')')
@@ -56,8 +56,8 @@ func twinsOneByOne(deploymentID int64, chosen []int64) func(*entsql.Selector) {
 	}
 }
 
-// eachInOrder reads them on PostgreSQL, which has no INDEXED BY: that index alone gives the refs of an identity in
-// order (see store.PlanByIndexes).
+// eachInOrder reads the findings of identities on PostgreSQL, which has no INDEXED BY. Only this form makes it use the
+// index that has the refs of an identity in order (see store.PlanByIndexes).
 func eachInOrder(deploymentID int64, identities *entsql.Selector) *entsql.Selector {
 	table := entsql.Dialect(dialect.Postgres).Table(finding.Table)
 	each := entsql.Dialect(dialect.Postgres).Select().From(table).Where(entsql.And(
@@ -65,6 +65,6 @@ func eachInOrder(deploymentID int64, identities *entsql.Selector) *entsql.Select
 		entsql.ExprP(table.C(finding.FieldProjectID)+" = "+identities.C(finding.FieldProjectID)),
 		entsql.ExprP(table.C(finding.FieldFingerprint)+" = "+identities.C(finding.FieldFingerprint)),
 	)).OrderBy(table.C(finding.FieldRef), table.C(finding.FieldAnalysisCategory)).Offset(0)
-	twins := entsql.Dialect(dialect.Postgres).SelectExpr(entsql.Raw("twin.*")).From(identities)
-	return twins.AppendFromExpr(entsql.ExprFunc(func(b *entsql.Builder) { b.WriteString("LATERAL (").Join(each).WriteString(") AS twin") }))
+	siblings := entsql.Dialect(dialect.Postgres).SelectExpr(entsql.Raw("twin.*")).From(identities)
+	return siblings.AppendFromExpr(entsql.ExprFunc(func(b *entsql.Builder) { b.WriteString("LATERAL (").Join(each).WriteString(") AS twin") }))
 }

@@ -1,4 +1,4 @@
-package findings
+package list
 
 import (
 	"cmp"
@@ -17,26 +17,27 @@ const mergeable = 20
 
 // leading are the columns that an index of lists begins with.
 var leading = []string{
-	finding.FieldMalicious, finding.FieldHistorical, finding.FieldClickToFixState, finding.FieldComponentTag, finding.FieldPackage,
-	finding.FieldTriageReason, finding.FieldAutotriageVerdict, finding.FieldPolicyMode, finding.FieldEpssProbability,
-	finding.FieldTransitivity, finding.FieldExposure, finding.FieldValidationState, finding.FieldRuleID, finding.FieldProjectID,
-	finding.FieldRef, finding.FieldSeverity, finding.FieldStatus,
+	finding.FieldMalicious, finding.FieldHistorical, finding.FieldClickToFixState, finding.FieldComponentTag,
+	finding.FieldPackage, finding.FieldTriageReason, finding.FieldAutotriageVerdict, finding.FieldPolicyMode,
+	finding.FieldEpssProbability, finding.FieldTransitivity, finding.FieldExposure, finding.FieldValidationState,
+	finding.FieldRuleID, finding.FieldProjectID, finding.FieldRef, finding.FieldSeverity, finding.FieldStatus,
 }
 
-// merged gives the conditions in a form that makes PostgreSQL read the findings of several values, each along the index that
-// their column leads, and merge them: a page costs its own rows and one of each value. Otherwise it would sort all of them,
-// or go through the list of all findings, which is long where what is asked for is not among the newest.
-func (f *filter) merged(list []condition) []predicate.Finding {
+// merged gives the conditions in a form that makes PostgreSQL read the findings of several values, each along the
+// index that their column leads, and merge them: a page costs its own rows and one of each value. Otherwise it would
+// sort all of them, or go through the list of all findings, which is long where what is asked for is not among the
+// newest.
+func (f *Filter) merged(list []condition) []predicate.Finding {
 	i := several(list)
 	if i < 0 {
 		return f.plain(list)
 	}
-	return append(f.plain(slices.Delete(slices.Clone(list), i, i+1)), ofEach(f.deploymentID, list[i]))
+	return append(f.plain(slices.Delete(slices.Clone(list), i, i+1)), ofEach(f.DeploymentID, list[i]))
 }
 
-// several is the place of the condition whose values are merged; -1: none. Beside another one that leads an index the choice is
-// the database's: it knows which is the rarer, and every part would go through the same findings of that one. Only status,
-// severity and ref, which most findings share, are looked at on the way.
+// several is the place of the condition whose values are merged; -1: none. Beside another one that leads an index the
+// choice is the database's: it knows which is the rarer, and every part would go through the same findings of that
+// one. Only status, severity and ref, which most findings share, are looked at on the way.
 func several(list []condition) int {
 	chosen, severities, onRef := -1, -1, false
 	for i, c := range list {
@@ -63,7 +64,8 @@ func several(list []condition) int {
 // eachKey is the context key of the condition of ofEach.
 type eachKey struct{}
 
-// ofEach replaces the table of findings by its parts with one value each, in the order of lists, for newest to limit them.
+// ofEach replaces the table of findings by its parts with one value each, in the order of lists, for newest to limit
+// them.
 func ofEach(deploymentID int64, c condition) predicate.Finding {
 	return func(s *entsql.Selector) {
 		parts := func(where *entsql.Predicate, limit int) *entsql.Selector {
@@ -73,15 +75,15 @@ func ofEach(deploymentID int64, c condition) predicate.Finding {
 	}
 }
 
-// newest is newestFirst for a list of which so many rows are read at most. It comes after all predicates, those of the tenant
-// and of teams too, and takes them and the limit into the parts of ofEach: else the planner of PostgreSQL takes each part for
-// one that is read to its end, and may sort it.
+// newest is NewestFirst for a list of which so many rows are read at most. It comes after all predicates, those of
+// the tenant and of teams too, and takes them and the limit into the parts of ofEach: else the planner of PostgreSQL
+// takes each part for one that is read to its end, and may sort it.
 func newest(rows int) finding.OrderOption {
 	return func(s *entsql.Selector) {
 		if parts, ok := s.Context().Value(eachKey{}).(func(*entsql.Predicate, int) *entsql.Selector); ok {
 			s.From(parts(s.P(), rows)).SetP(nil)
 		}
-		newestFirst(s)
+		NewestFirst(s)
 	}
 }
 
@@ -94,7 +96,7 @@ func (c condition) parts(deploymentID int64, where *entsql.Predicate, limit int)
 		if where != nil {
 			part.Where(where)
 		}
-		if newestFirst(part); limit > 0 {
+		if NewestFirst(part); limit > 0 {
 			part.Limit(limit)
 		}
 		// What has an order must be inside of another query to be a part.
@@ -108,7 +110,8 @@ func (c condition) parts(deploymentID int64, where *entsql.Predicate, limit int)
 	return all
 }
 
-// each are the values of a condition, each once: a caller may have named one twice, whose findings would be there twice.
+// each are the values of a condition, each once: a caller may have named one twice, whose findings would be there
+// twice.
 func (c condition) each() (values []any) {
 	switch list := c.named.(type) {
 	case []string:

@@ -1,4 +1,4 @@
-package findings
+package list
 
 import (
 	"context"
@@ -14,18 +14,20 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// mostHeads is how many projects a page is put together from at most. Who sees more sees most of what is new: his list is read in its
-// order until the page is full.
+// mostHeads is how many projects a page is put together from at most. Callers who see more see most of what is new:
+// their list is read in its order until the page is full.
 const mostHeads = 500
 
-// heads are the projects that a caller sees who is limited to teams, when a page is best put together from the newest findings of
-// each: a list in its order may have a million of others first. Beside a condition that leads an index of its own that one is read.
-func (f *filter) heads(ctx context.Context, db *ent.Client, list []condition) ([]int64, error) {
-	if _, limited := tenant.Teams(ctx); !limited || len(f.repositoryIDs) > 0 || len(f.ids) > 0 {
+// heads are the projects that a caller sees who is limited to teams, when a page is best put together from the newest
+// findings of each: a list in its order may have a million of others first. Beside a condition that leads an index of
+// its own that one is read.
+func (f *Filter) heads(ctx context.Context, db *ent.Client, list []condition) ([]int64, error) {
+	if _, limited := tenant.Teams(ctx); !limited || len(f.RepositoryIDs) > 0 {
 		return nil, nil
 	}
+	along := []string{finding.FieldProjectID, finding.FieldStatus, finding.FieldSeverity, finding.FieldRef}
 	for _, c := range list {
-		if c.values > 0 && !slices.Contains([]string{finding.FieldProjectID, finding.FieldStatus, finding.FieldSeverity, finding.FieldRef}, c.column) {
+		if c.values > 0 && !slices.Contains(along, c.column) {
 			return nil, nil
 		}
 	}
@@ -52,10 +54,10 @@ func projectsOf(list []condition) ([]int64, bool) {
 	return nil, false
 }
 
-// ofHeads are the conditions of a list whose pages are put together from projects. All but those on its order keep SQLite from other
-// indexes than the one by project.
-func (f *filter) ofHeads(list []condition) []predicate.Finding {
-	where := []predicate.Finding{finding.DeploymentID(f.deploymentID), finding.IssueType(f.issueType)}
+// ofHeads are the conditions of a list whose pages are put together from projects. All but those on its order keep
+// SQLite from other indexes than the one by project.
+func (f *Filter) ofHeads(list []condition) []predicate.Finding {
+	where := []predicate.Finding{finding.DeploymentID(f.DeploymentID), finding.IssueType(f.IssueType)}
 	for _, c := range list {
 		switch c.column {
 		case finding.FieldProjectID:
@@ -68,8 +70,8 @@ func (f *filter) ofHeads(list []condition) []predicate.Finding {
 	return where
 }
 
-// newestOfEach chooses so many of the newest findings of some projects that meet the conditions, and looks at no more than so many of
-// each project, or twice as many.
+// newestOfEach chooses so many of the newest findings of some projects that meet the conditions, and looks at no more
+// than so many of each project, or twice as many.
 func newestOfEach(projects []int64, rows int, where []predicate.Finding) predicate.Finding {
 	return func(s *entsql.Selector) {
 		of := func(project string) *entsql.Selector {
@@ -78,7 +80,7 @@ func newestOfEach(projects []int64, rows int, where []predicate.Finding) predica
 			for _, p := range where {
 				p(each)
 			}
-			newestFirst(each)
+			NewestFirst(each)
 			return each
 		}
 		s.Where(entsql.P(func(b *entsql.Builder) {
@@ -95,7 +97,8 @@ func newestOfEach(projects []int64, rows int, where []predicate.Finding) predica
 				b.WriteString("(SELECT findings.id, findings.relevant_since FROM ")
 				store.IDRows(b, "project", projects)
 				b.WriteString(" CROSS JOIN findings WHERE ").Join(of("project").P())
-				b.WriteString(" AND findings.relevant_since >= (SELECT COALESCE(MAX((").Join(last).WriteString(")), -9223372036854775808) FROM ")
+				b.WriteString(" AND findings.relevant_since >= (SELECT COALESCE(MAX((").Join(last)
+				b.WriteString(")), -9223372036854775808) FROM ")
 				store.IDRows(b, "one", projects)
 				b.WriteString(")) AS newest")
 			}

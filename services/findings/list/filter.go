@@ -1,4 +1,4 @@
-package findings
+package list
 
 import (
 	"context"
@@ -18,56 +18,48 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/findings/issuefilter"
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
-)
-
-// Issue types.
-const (
-	sast    = "sast"
-	sca     = "sca"
-	aiSast  = "ai_sast"
-	secrets = "secrets"
 )
 
 // monitored is the policy mode of findings that no policy names.
 const monitored = "rule-board-audit"
 
-// filter chooses findings. Empty fields choose all; fields that the contract gives for some issue types only are passed
-// over for the others.
-type filter struct {
-	deploymentID int64
-	issueType    string
-	since        float64 // seconds since 1970
-	ids          []int64
+// Filter chooses findings of one deployment and issue type. Empty fields choose all; fields that the contract gives
+// for some issue types only are passed over for the others.
+type Filter struct {
+	DeploymentID int64
+	IssueType    string
+	Since        float64 // seconds since 1970
 
-	repos         []string // without regard to case
-	repositoryIDs []int64
-	projectTags   []string
-	visibilities  []string
-	ref           string
+	Repos         []string // without regard to case
+	RepositoryIDs []int64
+	ProjectTags   []string
+	Visibilities  []string
+	Ref           string
 
-	status        string
-	triageReasons []string // looked at only with status ignored
-	severities    []string
-	componentTags []string
+	Status        string
+	TriageReasons []string // looked at only with status ignored
+	Severities    []string
+	ComponentTags []string
 
-	policies   []string // sast
-	rules      []string // sast, secrets
-	categories []string // sast
-	confidence string   // sast
-	verdict    string   // sast
+	Policies   []string // sast
+	Rules      []string // sast, secrets
+	Categories []string // sast
+	Confidence string   // sast
+	Verdict    string   // sast
 
-	exposures      []string // sca
-	transitivities []string // sca
-	dependencies   []string // sca
-	epss           []string // sca
-	malicious      *bool    // sca
-	clickToFix     []string // sast, sca
+	Exposures      []string // sca
+	Transitivities []string // sca
+	Dependencies   []string // sca
+	EPSS           []string // sca
+	Malicious      *bool    // sca
+	ClickToFix     []string // sast, sca
 
-	secretTypes       []string // secrets
-	validationStates  []string // secrets
-	includeHistorical bool     // secrets
+	SecretTypes       []string // secrets
+	ValidationStates  []string // secrets
+	IncludeHistorical bool     // secrets
 }
 
 // condition is one of a filter, with what is asked about it where a list is put together from parts.
@@ -95,8 +87,9 @@ func hasID(column string, ids []int64, where predicate.Finding) condition {
 	return condition{where: where, column: column, values: len(ids), named: ids, none: len(ids) == 0}
 }
 
-// predicates turns the filter into conditions on findings, of which the database chooses the index.
-func (f *filter) predicates(ctx context.Context, db *ent.Client) ([]predicate.Finding, error) {
+// Predicates turns the filter into conditions on findings, of which the database chooses the index. It looks up names
+// of projects and rules; the errors are the database's.
+func (f *Filter) Predicates(ctx context.Context, db *ent.Client) ([]predicate.Finding, error) {
 	list, err := f.conditions(ctx, db)
 	if err != nil {
 		return nil, err
@@ -105,45 +98,43 @@ func (f *filter) predicates(ctx context.Context, db *ent.Client) ([]predicate.Fi
 }
 
 // plain are the conditions as they are.
-func (f *filter) plain(list []condition) []predicate.Finding {
+func (f *Filter) plain(list []condition) []predicate.Finding {
 	where := make([]predicate.Finding, 0, len(list)+2)
-	where = append(where, finding.DeploymentID(f.deploymentID), finding.IssueType(f.issueType))
+	where = append(where, finding.DeploymentID(f.DeploymentID), finding.IssueType(f.IssueType))
 	for _, c := range list {
 		where = append(where, c.where)
 	}
 	return where
 }
 
-// conditions are those of the filter beside the deployment and the type. Names of projects and rules are looked up first,
-// so that the indexes by project and by rule can be used.
-func (f *filter) conditions(ctx context.Context, db *ent.Client) (list []condition, err error) {
-	if f.status != "" {
-		list = append(list, isOneOf(finding.FieldStatus, f.status))
+// conditions are those of the filter beside the deployment and the type. Names of projects and rules are looked up
+// first, so that the indexes by project and by rule can be used.
+func (f *Filter) conditions(ctx context.Context, db *ent.Client) (list []condition, err error) {
+	if f.Status != "" {
+		list = append(list, isOneOf(finding.FieldStatus, f.Status))
 	} else {
 		list = append(list, condition{where: finding.StatusNEQ(lifecycle.Removed), column: finding.FieldStatus})
 	}
-	if f.since != 0 {
-		list = append(list, condition{where: finding.RelevantSinceGTE(microseconds(f.since)), column: finding.FieldRelevantSince})
-	}
-	if len(f.ids) > 0 {
-		list = append(list, condition{where: store.WithIDs[predicate.Finding](f.ids), column: finding.FieldID})
+	if f.Since != 0 {
+		since := finding.RelevantSinceGTE(microseconds(f.Since))
+		list = append(list, condition{where: since, column: finding.FieldRelevantSince})
 	}
 	projects, err := f.projects(ctx, db.Project)
 	if err != nil {
 		return nil, err
 	}
 	list = append(list, projects...)
-	if f.status == lifecycle.Ignored {
-		list = addIn(list, finding.FieldTriageReason, f.triageReasons)
+	if f.Status == lifecycle.Ignored {
+		list = addIn(list, finding.FieldTriageReason, f.TriageReasons)
 	}
-	list = addIn(list, finding.FieldSeverity, f.severities)
-	list = addIn(list, finding.FieldComponentTag, f.componentTags)
-	switch f.ref {
+	list = addIn(list, finding.FieldSeverity, f.Severities)
+	list = addIn(list, finding.FieldComponentTag, f.ComponentTags)
+	switch f.Ref {
 	case "":
 	case gitref.Default:
-		list = append(list, condition{where: issuefilter.OnPrimaryBranch(f.deploymentID), column: finding.FieldRef})
+		list = append(list, condition{where: issuefilter.OnPrimaryBranch(f.DeploymentID), column: finding.FieldRef})
 	default:
-		list = append(list, isOneOf(finding.FieldRef, gitref.Full(f.ref)))
+		list = append(list, isOneOf(finding.FieldRef, gitref.Full(f.Ref)))
 	}
 	rules, err := f.byRule(ctx, db.Rule)
 	if err != nil {
@@ -154,59 +145,60 @@ func (f *filter) conditions(ctx context.Context, db *ent.Client) (list []conditi
 }
 
 // forIssueType gives the conditions that apply to some issue types only.
-func (f *filter) forIssueType() (list []condition) {
-	switch f.issueType {
-	case sast:
-		list = addPolicies(list, f.policies)
-		if f.verdict != "" {
-			list = append(list, isOneOf(finding.FieldAutotriageVerdict, f.verdict))
+func (f *Filter) forIssueType() (list []condition) {
+	switch f.IssueType {
+	case vocabulary.SAST:
+		list = addPolicies(list, f.Policies)
+		if f.Verdict != "" {
+			list = append(list, isOneOf(finding.FieldAutotriageVerdict, f.Verdict))
 		}
-	case sca:
-		list = addIn(list, finding.FieldExposure, f.exposures)
-		list = addIn(list, finding.FieldTransitivity, f.transitivities)
-		list = addIn(list, finding.FieldPackage, f.dependencies)
-		list = addIn(list, finding.FieldEpssProbability, f.epss)
-		if f.malicious != nil && *f.malicious {
-			list = append(list, condition{where: issuefilter.IsMalicious, column: finding.FieldMalicious, values: 1, named: true})
-		} else if f.malicious != nil {
+	case vocabulary.SCA:
+		list = addIn(list, finding.FieldExposure, f.Exposures)
+		list = addIn(list, finding.FieldTransitivity, f.Transitivities)
+		list = addIn(list, finding.FieldPackage, f.Dependencies)
+		list = addIn(list, finding.FieldEpssProbability, f.EPSS)
+		if f.Malicious != nil && *f.Malicious {
+			is := issuefilter.IsMalicious
+			list = append(list, condition{where: is, column: finding.FieldMalicious, values: 1, named: true})
+		} else if f.Malicious != nil {
 			list = append(list, condition{where: finding.MaliciousIsNil(), column: finding.FieldMalicious})
 		}
-	case secrets:
-		list = addIn(list, finding.FieldValidationState, f.validationStates)
-		if !f.includeHistorical {
+	case vocabulary.Secrets:
+		list = addIn(list, finding.FieldValidationState, f.ValidationStates)
+		if !f.IncludeHistorical {
 			list = append(list, condition{where: finding.HistoricalIsNil(), column: finding.FieldHistorical})
 		}
 	}
-	if f.issueType == sast || f.issueType == sca {
-		list = addIn(list, finding.FieldClickToFixState, f.clickToFix)
+	if f.IssueType == vocabulary.SAST || f.IssueType == vocabulary.SCA {
+		list = addIn(list, finding.FieldClickToFixState, f.ClickToFix)
 	}
 	return list
 }
 
 // projects gives the conditions on the project of a finding.
-func (f *filter) projects(ctx context.Context, db *ent.ProjectClient) (list []condition, err error) {
-	if len(f.repositoryIDs) > 0 {
-		list = append(list, inProjects(f.repositoryIDs))
+func (f *Filter) projects(ctx context.Context, db *ent.ProjectClient) (list []condition, err error) {
+	if len(f.RepositoryIDs) > 0 {
+		list = append(list, inProjects(f.RepositoryIDs))
 	}
-	if len(f.repos) == 0 && len(f.projectTags) == 0 && len(f.visibilities) == 0 {
-		if len(f.repositoryIDs) > 0 {
+	if len(f.Repos) == 0 && len(f.ProjectTags) == 0 && len(f.Visibilities) == 0 {
+		if len(f.RepositoryIDs) > 0 {
 			return list, nil
 		}
 		return ofFewProjects(ctx, db)
 	}
 	query := db.Query()
-	if len(f.repos) > 0 {
-		keys := make([]string, len(f.repos))
-		for i, name := range f.repos {
+	if len(f.Repos) > 0 {
+		keys := make([]string, len(f.Repos))
+		for i, name := range f.Repos {
 			keys[i] = strings.ToLower(name)
 		}
 		query.Where(store.OneOf(project.FieldNameKey, keys))
 	}
-	if len(f.visibilities) > 0 {
-		query.Where(store.OneOf(project.FieldVisibility, f.visibilities))
+	if len(f.Visibilities) > 0 {
+		query.Where(store.OneOf(project.FieldVisibility, f.Visibilities))
 	}
-	if len(f.projectTags) > 0 {
-		query.Where(tagged(f.deploymentID, f.projectTags))
+	if len(f.ProjectTags) > 0 {
+		query.Where(tagged(f.DeploymentID, f.ProjectTags))
 	}
 	ids, err := query.IDs(ctx)
 	if err != nil {
@@ -241,25 +233,25 @@ func inProjects(ids []int64) condition {
 	}}
 }
 
-// byRule gives the condition on the rule of a finding. Categories and confidence are for sast, the types of secrets (the
-// names of their rules) for secrets.
-func (f *filter) byRule(ctx context.Context, db *ent.RuleClient) ([]condition, error) {
-	where := []predicate.Rule{rule.DeploymentID(f.deploymentID)}
+// byRule gives the condition on the rule of a finding. Categories and confidence are for sast, the types of secrets
+// (the names of their rules) for secrets.
+func (f *Filter) byRule(ctx context.Context, db *ent.RuleClient) ([]condition, error) {
+	where := []predicate.Rule{rule.DeploymentID(f.DeploymentID)}
 	add := func(field string, words []string) {
 		if len(words) > 0 {
 			where = append(where, store.OneOf(field, words))
 		}
 	}
-	switch f.issueType {
-	case sast:
-		add(rule.FieldName, f.rules)
-		add(rule.FieldCategory, f.categories)
-		if f.confidence != "" {
-			add(rule.FieldConfidence, []string{f.confidence})
+	switch f.IssueType {
+	case vocabulary.SAST:
+		add(rule.FieldName, f.Rules)
+		add(rule.FieldCategory, f.Categories)
+		if f.Confidence != "" {
+			add(rule.FieldConfidence, []string{f.Confidence})
 		}
-	case secrets:
-		add(rule.FieldName, f.rules)
-		add(rule.FieldName, f.secretTypes)
+	case vocabulary.Secrets:
+		add(rule.FieldName, f.Rules)
+		add(rule.FieldName, f.SecretTypes)
 	}
 	if len(where) == 1 {
 		return nil, nil
@@ -288,7 +280,8 @@ func addPolicies(list []condition, modes []string) []condition {
 	if !slices.Contains(modes, monitored) {
 		return addIn(list, finding.FieldPolicyMode, modes)
 	}
-	return append(list, condition{column: finding.FieldPolicyMode, where: finding.Or(store.OneOf(finding.FieldPolicyMode, distinct(modes)), finding.PolicyModeIsNil())})
+	named := store.OneOf(finding.FieldPolicyMode, distinct(modes))
+	return append(list, condition{column: finding.FieldPolicyMode, where: finding.Or(named, finding.PolicyModeIsNil())})
 }
 
 func addIn(list []condition, column string, values []string) []condition {

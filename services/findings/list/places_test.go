@@ -1,4 +1,4 @@
-package findings
+package list
 
 import (
 	"context"
@@ -14,21 +14,17 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-func openPostgres(t *testing.T) *store.Store {
+func postgres(t *testing.T) *sql.DB {
 	t.Helper()
-	st, err := store.Open(t.Context(), store.Options{Database: storetest.Postgres(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	return st
+	_, db := storetest.Open(t, store.Options{Database: storetest.Postgres(t)}).DB()
+	return db
 }
 
-// Both memories of places say the same about walks that follow each other and interleave, but that the one in the process
-// forgets some places that a count reaches at once.
+// Both memories of places say the same about walks that follow each other and interleave, but that the one in the
+// process forgets some places that a count reaches at once.
 func TestPlacesEqualModel(t *testing.T) {
 	t.Parallel()
-	_, db := openPostgres(t).DB()
+	db := postgres(t)
 	lists := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		ctx := context.Background()
@@ -47,7 +43,8 @@ func TestPlacesEqualModel(t *testing.T) {
 			w := rapid.SampledFrom(walkers).Draw(rt, "walker")
 			begins := w.rows == 0
 			w.rows += w.size
-			p := place{w.walk, w.rows, boundary{relevantSince: w.walk, id: w.rows, end: rapid.IntRange(0, 30).Draw(rt, "end") == 0}}
+			ends := rapid.IntRange(0, 30).Draw(rt, "end") == 0
+			p := place{w.walk, w.rows, boundary{relevantSince: w.walk, id: w.rows, end: ends}}
 			for _, places := range []places{inProcess, inDatabase} {
 				remember := places.add
 				if begins {
@@ -65,7 +62,8 @@ func TestPlacesEqualModel(t *testing.T) {
 				if err != nil {
 					rt.Fatal(err)
 				}
-				if got != want && (got.walk != want.walk && want.rows == rows || want.rows-got.rows > placesApart || got.rows > want.rows) {
+				other := got.walk != want.walk && want.rows == rows
+				if got != want && (other || want.rows-got.rows > placesApart || got.rows > want.rows) {
 					rt.Fatalf("behind %d rows: the process says %+v, the database %+v", rows, got, want)
 				}
 			}
@@ -90,7 +88,8 @@ func ask(t *rapid.T, db *sql.DB, queries []once) (known string) {
 	return known
 }
 
-// Places in the process are forgotten in time, however often the list is asked for, and page 0 is remembered anew before.
+// Places in the process are forgotten in time, however often the list is asked for, and page 0 is remembered anew
+// before.
 func TestPlacesExpire(t *testing.T) {
 	m, ctx, of := newMemory(), t.Context(), listKey{}
 	now := int64(1)
@@ -106,22 +105,22 @@ func TestPlacesExpire(t *testing.T) {
 	remember(begin, first)
 	remember(m.add, place{walk: 1, rows: 200, boundary: boundary{relevantSince: 8, id: 8}})
 	for range 7 {
-		now += placesKept.Microseconds() / 4
+		now += PlacesKept.Microseconds() / 4
 		remember(begin, first)
 	}
 	if got, _ := m.from(ctx, of, 200); got != first {
 		t.Errorf("got %+v, want page 0's end", got)
 	}
-	now += placesKept.Microseconds()
+	now += PlacesKept.Microseconds()
 	if got, _ := m.from(ctx, of, 100); got != first {
-		t.Errorf("got %+v %v after page 0 was served, want its end", got, placesKept)
+		t.Errorf("got %+v %v after page 0 was served, want its end", got, PlacesKept)
 	}
 }
 
 // Who asks for page 0 in all sizes begins as many walks, of which the last are remembered.
 func TestWalksAreLimited(t *testing.T) {
 	t.Parallel()
-	_, db := openPostgres(t).DB()
+	db := postgres(t)
 	inProcess, inDatabase := newMemory(), shared{db}
 	of, ctx := newListKey(1, "caller", nil), t.Context()
 	for i := range int64(3 * walksKept) {
@@ -144,28 +143,5 @@ func TestWalksAreLimited(t *testing.T) {
 		if got, err := places.from(ctx, of, 100+2*walksKept); err != nil || got.walk != 2*walksKept+1 {
 			t.Errorf("%T: got %+v (%v), want where the walk %d is", places, got, err, 2*walksKept+1)
 		}
-	}
-}
-
-// Places in the database are deleted in time.
-func TestOldPlacesAreDeleted(t *testing.T) {
-	t.Parallel()
-	st := openPostgres(t)
-	_, db := st.DB()
-	of := newListKey(1, "caller", nil)
-	for rows := range int64(3) {
-		if err := (shared{db}).add(t.Context(), of, place{walk: 1, rows: 100 + 100*rows, boundary: boundary{id: 1}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := db.ExecContext(t.Context(), "UPDATE page_boundaries SET served_at = served_at - $1 WHERE rows < 300", placesExpire.Microseconds()); err != nil {
-		t.Fatal(err)
-	}
-	if err := (&oldPlacesWorker{store: st}).Work(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	var left string
-	if err := db.QueryRowContext(t.Context(), "SELECT string_agg(rows::text, ' ') FROM page_boundaries").Scan(&left); err != nil || left != "300" {
-		t.Errorf("%q is left, want 300: %v", left, err)
 	}
 }

@@ -1,4 +1,4 @@
-package findings
+package list
 
 import (
 	"context"
@@ -13,41 +13,42 @@ import (
 )
 
 // readPage reads one page in the order of lists, which begins behind start, and what else is asked for its place.
-func (s *Findings) readPage(ctx context.Context, f *filter, of chosen, start boundary, size int, place []once) (*pageRows, error) {
-	for known := s.imports.of(f.deploymentID); ; known = nil {
-		page := &pageRows{issueType: f.issueType, size: size}
+func (l *Lister) readPage(ctx context.Context, of chosen, start boundary, size int, place []once) (*pageRows, error) {
+	for known := l.imports.of(of.filter.DeploymentID); ; known = nil {
+		page := &pageRows{issueType: of.filter.IssueType, size: size}
 		var pending []int64
 		for _, part := range around(known, start) {
 			var err error
-			if pending, err = s.readPart(ctx, page, f.deploymentID, of.and(part...), place); err != nil {
+			if pending, err = l.readPart(ctx, page, of.and(part...), place); err != nil {
 				return nil, err
 			}
 			if len(page.rows) == size {
 				break
 			}
 		}
-		s.imports.learn(f.deploymentID, pending)
+		l.imports.learn(of.filter.DeploymentID, pending)
 		if !slices.ContainsFunc(known, func(since int64) bool { return !slices.Contains(pending, since) }) {
 			return page, nil
 		} // one was committed in the meantime: its findings belong into the page
 	}
 }
 
-// readPart appends those rows to a page for which there is room in its size, and returns which large imports were not committed
-// when it did.
-func (s *Findings) readPart(ctx context.Context, page *pageRows, deploymentID int64, of chosen, place []once) (pending []int64, err error) {
+// readPart appends those rows to a page for which there is room in its size, and returns which large imports were not
+// committed when it did.
+func (l *Lister) readPart(ctx context.Context, page *pageRows, of chosen, place []once) (pending []int64, err error) {
 	var r row
 	var revision number
 	var imports, known text
-	ask, into := []once{{revisionQuery, []any{deploymentID}}}, append(r.places(), &revision)
-	if s.store.Postgres() {
-		ask, into = append(ask, once{pendingQuery, []any{deploymentID}}), append(into, &imports)
+	ask, into := []once{{revisionQuery, []any{of.filter.DeploymentID}}}, append(r.places(), &revision)
+	if l.store.Postgres() {
+		ask, into = append(ask, once{pendingQuery, []any{of.filter.DeploymentID}}), append(into, &imports)
 	}
 	if len(place) > 0 {
 		ask, into = append(ask, place...), append(into, &known)
 	}
 	before := len(page.rows)
-	err = store.EachRow(ctx, pageQuery(of.newest(s.store.Reader, page.size-before), page.size-before, ask), func(rows store.Row) error {
+	room := page.size - before
+	err = store.EachRow(ctx, pageQuery(of.newest(l.store.Reader, room), room, ask), func(rows store.Row) error {
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
@@ -57,8 +58,8 @@ func (s *Findings) readPart(ctx context.Context, page *pageRows, deploymentID in
 		return nil, err
 	}
 	if len(page.rows) == before && len(ask) > 1 {
-		query, args := entsql.Dialect(s.store.Dialect()).Select().AppendSelectExpr(expressions(ask)...).Query()
-		if err := s.store.ReadRow(ctx, query, args, into[len(into)-len(ask):]...); err != nil {
+		query, args := entsql.Dialect(l.store.Dialect()).Select().AppendSelectExpr(expressions(ask)...).Query()
+		if err := l.store.ReadRow(ctx, query, args, into[len(into)-len(ask):]...); err != nil {
 			return nil, err
 		}
 	}
@@ -66,8 +67,8 @@ func (s *Findings) readPart(ctx context.Context, page *pageRows, deploymentID in
 	return parsePending(string(imports))
 }
 
-// pageQuery reads the columns of rows, and beside them what is asked for once: all of it at the same moment. It names one column
-// before it replaces them: ent would quote the names of all, each time.
+// pageQuery reads the columns of rows, and beside them what is asked for once: all of it at the same moment. It names
+// one column before it replaces them: ent would quote the names of all, each time.
 func pageQuery(of *ent.FindingQuery, size int, ask []once) *ent.FindingSelect {
 	return of.Limit(size).Select(finding.FieldID).Modify(func(sel *entsql.Selector) {
 		sel.SelectExpr(append([]entsql.Querier{entsql.Raw(rowColumns)}, expressions(ask)...)...)

@@ -1,4 +1,4 @@
-package findings
+package list
 
 import (
 	"cmp"
@@ -12,9 +12,11 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/blob"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
-// number and text are columns as lists scan them; null is the zero value. They cost less than pointers and the types of package sql.
+// number and text are columns as lists scan them; null is the zero value. They cost less than pointers and the types of
+// package sql.
 type (
 	number int64
 	text   string
@@ -68,25 +70,28 @@ func (b *raw) Scan(value any) error {
 
 // row is what a list reads of a finding.
 type row struct {
-	id, projectID, ruleID, firstSeenScanID, createdAt, relevantSince, stateUpdatedAt, triagedAt, malicious number
-	ref, severity, state, triageState, status                                                              string
-	triageReason, triageComment, policyMode, exposure                                                      text
-	content                                                                                                raw
+	id, projectID, ruleID, firstSeenScanID                         number
+	createdAt, relevantSince, stateUpdatedAt, triagedAt, malicious number
+	ref, severity, state, triageState, status                      string
+	triageReason, triageComment, policyMode, exposure              text
+	content                                                        raw
 }
 
 // rowColumns are the columns of a row, in the order of places.
 var rowColumns = finding.Table + "." + strings.Join([]string{
-	finding.FieldID, finding.FieldProjectID, finding.FieldRuleID, finding.FieldFirstSeenScanID, finding.FieldCreatedAt, finding.FieldRelevantSince,
-	finding.FieldStateUpdatedAt, finding.FieldTriagedAt, finding.FieldMalicious, finding.FieldRef, finding.FieldSeverity, finding.FieldState,
-	finding.FieldTriageState, finding.FieldStatus, finding.FieldTriageReason, finding.FieldTriageComment, finding.FieldPolicyMode,
+	finding.FieldID, finding.FieldProjectID, finding.FieldRuleID, finding.FieldFirstSeenScanID,
+	finding.FieldCreatedAt, finding.FieldRelevantSince, finding.FieldStateUpdatedAt, finding.FieldTriagedAt,
+	finding.FieldMalicious, finding.FieldRef, finding.FieldSeverity, finding.FieldState, finding.FieldTriageState,
+	finding.FieldStatus, finding.FieldTriageReason, finding.FieldTriageComment, finding.FieldPolicyMode,
 	finding.FieldExposure, finding.FieldContent,
 }, ", "+finding.Table+".")
 
 func (r *row) places() []any {
 	return []any{
-		&r.id, &r.projectID, &r.ruleID, &r.firstSeenScanID, &r.createdAt, &r.relevantSince,
-		&r.stateUpdatedAt, &r.triagedAt, &r.malicious, &r.ref, &r.severity, &r.state,
-		&r.triageState, &r.status, &r.triageReason, &r.triageComment, &r.policyMode,
+		&r.id, &r.projectID, &r.ruleID, &r.firstSeenScanID,
+		&r.createdAt, &r.relevantSince, &r.stateUpdatedAt, &r.triagedAt,
+		&r.malicious, &r.ref, &r.severity, &r.state, &r.triageState,
+		&r.status, &r.triageReason, &r.triageComment, &r.policyMode,
 		&r.exposure, &r.content,
 	}
 }
@@ -128,13 +133,41 @@ func (p *pageRows) add(r *row) error {
 	if err := p.contents.Decode(r.content, &p.content); err != nil {
 		return fmt.Errorf("content of finding %d: %w", r.id, err)
 	}
-	f.projectID, f.ruleID, f.since, f.commit = int64(r.projectID), int64(r.ruleID), int64(r.relevantSince), p.content.Commit
+	f.projectID, f.ruleID = int64(r.projectID), int64(r.ruleID)
+	f.since, f.commit = int64(r.relevantSince), p.content.Commit
 	f.IssueType = p.issueType
 	f.showRow(r)
 	f.showContent(&p.content)
 	p.rows = append(p.rows, f)
 	return nil
 }
+
+// end is where the next page begins.
+func (p *pageRows) end() boundary {
+	if len(p.rows) < p.size {
+		return boundary{end: true}
+	}
+	last := p.rows[len(p.rows)-1]
+	return boundary{relevantSince: last.since, id: last.Id}
+}
+
+// boards are the built-in policies: one for each mode.
+var boards = map[string]*findingsv1.PolicyReference{
+	monitored:                {Id: 1, Name: "Monitor", Slug: monitored},
+	"rule-board-pr-comments": {Id: 2, Name: "Comment", Slug: "rule-board-pr-comments"},
+	"rule-board-block":       {Id: 3, Name: "Block", Slug: "rule-board-block"},
+}
+
+// reachabilities are the words for exposures in a finding (contract facts 3.11), which differ from those in filters.
+var reachabilities = map[string]string{
+	"reachable":               "reachable",
+	"always_reachable":        "always reachable",
+	"conditionally_reachable": "conditionally reachable",
+	"unreachable":             "unreachable",
+}
+
+// unknownDependency stands for a dependency of which a scan said nothing.
+var unknownDependency = &findingsv1.FoundDependency{Ecosystem: "no_package_manager", Transitivity: "unknown"}
 
 // showRow sets what a finding shows of its columns.
 func (f *listed) showRow(r *row) {
@@ -147,7 +180,7 @@ func (f *listed) showRow(r *row) {
 	if r.triagedAt != 0 {
 		f.TriagedAt = at(&f.triagedAt, r.triagedAt)
 	}
-	if f.IssueType != sca {
+	if f.IssueType != vocabulary.SCA {
 		f.SourcingPolicy = boards[cmp.Or(string(r.policyMode), monitored)]
 		return
 	}
@@ -164,17 +197,18 @@ func (f *listed) showContent(c *storev1.FindingContent) {
 	f.ReviewComments = c.ReviewComments
 	f.ExternalTicket = c.ExternalTicket
 	switch f.IssueType {
-	case aiSast:
+	case "ai_sast":
 		f.AiImpact = c.AiImpact
 		fallthrough
-	case sast:
+	case vocabulary.SAST:
 		f.Assistant = c.Assistant
 		f.ClickToFixPrs = c.ClickToFixPrs
 		f.ClickToFixFailures = c.ClickToFixFailures
-	case sca:
+	case vocabulary.SCA:
 		f.EpssScore = c.EpssScore
 		f.FixRecommendations = c.FixRecommendations
-		f.FoundDependency = cmp.Or(c.FoundDependency, unknownDependency) // its key lockfile_line_url must be there (contract facts 2.4)
+		// Its key lockfile_line_url must be there (contract facts 2.4).
+		f.FoundDependency = cmp.Or(c.FoundDependency, unknownDependency)
 		f.ReachableCondition = c.ReachableCondition
 		f.Usage = c.Usage
 		f.VulnerabilityIdentifier = c.VulnerabilityIdentifier
@@ -195,7 +229,8 @@ func (p *pageRows) response(rules, projects parts) *findingsv1.ListFindingsRespo
 	response := &findingsv1.ListFindingsResponse{Findings: make([]*findingsv1.Finding, len(p.rows))}
 	for i, f := range p.rows {
 		rule, project := rules[i], projects[i]
-		f.Rule, f.RuleName, f.Confidence, f.Categories = rule.rule, rule.rule.GetName(), rule.rule.GetConfidence(), rule.categories
+		f.Rule, f.RuleName = rule.rule, rule.rule.GetName()
+		f.Confidence, f.Categories = rule.rule.GetConfidence(), rule.categories
 		f.Repository = project.repository
 		if path := f.Location.GetFilePath(); project.links.Known() && path != "" && f.commit != "" {
 			f.LineOfCodeUrl = project.links.Line(f.commit, path, f.Location.GetLine())

@@ -1,10 +1,8 @@
-package findings
+package list
 
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"maps"
 	"slices"
 	"sync"
@@ -21,55 +19,40 @@ type boundary struct {
 	end               bool // nothing follows
 }
 
-// place is where a page may begin: behind so many rows of its list, of which the boundary's is the last. It belongs to a walk,
-// which begins when page 0 is served, or a page of a list that nobody has asked for lately.
+// place is where a page may begin: behind so many rows of its list, of which the boundary's is the last. It belongs
+// to a walk, which begins when page 0 is served, or a page of a list that nobody has asked for lately.
 type place struct {
 	walk int64 // when it began, in microseconds
 	rows int64
 	boundary
 }
 
-// places remembers where served pages ended, so that page N+1 after page N costs what page 0 costs, and so that a walk over all
-// pages neither misses nor doubles a finding when others arrive meanwhile. It does so for placesKept after a page was served.
+// places remembers where served pages ended, so that page N+1 after page N costs what page 0 costs, and so that a
+// walk over all pages neither misses nor doubles a finding when others arrive meanwhile. It does so for PlacesKept
+// after a page was served.
 type places interface {
 	// from returns the place behind so many rows, or else the last one before it of the latest walk: the beginning of the
 	// list, the zero value, when there is none.
 	from(ctx context.Context, of listKey, rows int64) (place, error)
-	// query asks for what begin wants to know about the place behind so many rows, in the statement that reads the page before
-	// it; nil when nothing is to be asked.
+	// query asks for what begin wants to know about the place behind so many rows, in the statement that reads the page
+	// before it; nil when nothing is to be asked.
 	query(of listKey, rows int64) []once
-	// begin remembers places of a new walk, in ascending order. Of each older walk only where it is now stays true, so that
-	// it may go on; one that has ended is forgotten, as are those before the last walksKept. Where there is nothing to forget, and the last place is already as it
-	// says, the walk goes on instead.
+	// begin remembers places of a new walk, in ascending order. Of each older walk only where it is now stays true, so
+	// that it may go on; one that has ended is forgotten, as are those before the last walksKept. Where there is nothing
+	// to forget, and the last place is already as it says, the walk goes on instead.
 	begin(ctx context.Context, of listKey, known string, found ...place) error
 	// add remembers places of a walk.
 	add(ctx context.Context, of listKey, found ...place) error
 }
 
 const (
-	// placesKept is how long places are remembered, at least.
-	placesKept = 15 * time.Minute
+	// PlacesKept is how long places are remembered, at least.
+	PlacesKept = 15 * time.Minute
 	// placesExpire is when they are forgotten: that of a page 0 is not remembered anew each time that it is served.
-	placesExpire = placesKept + placesKept/2
+	placesExpire = PlacesKept + PlacesKept/2
 	// walksKept is how many walks of one list may go on beside the one that began last.
 	walksKept = 50
 )
-
-// listKey identifies a list: its deployment, caller, what he sees, and filter.
-type listKey struct {
-	deploymentID int64
-	digest       [sha256.Size]byte
-}
-
-func newListKey(deploymentID int64, caller string, filter []byte) listKey {
-	h := sha256.New()
-	var n [8]byte
-	binary.LittleEndian.PutUint64(n[:], uint64(len(caller)))
-	h.Write(n[:])
-	h.Write([]byte(caller))
-	h.Write(filter)
-	return listKey{deploymentID, [sha256.Size]byte(h.Sum(nil))}
-}
 
 const (
 	// placesNear are remembered in any case behind a new one: who walks may ask for a page again.
@@ -127,8 +110,11 @@ func (m *memory) begin(_ context.Context, of listKey, _ string, found ...place) 
 	known, now, last := m.list(of), m.now(), found[len(found)-1]
 	kept := known.frontiers()
 	i, exact := known.find(last.rows)
-	passed := slices.ContainsFunc(known.at, func(p servedPlace) bool { return p.rows != last.rows && !slices.Contains(kept, p) })
-	if exact && known.at[i].boundary == last.boundary && known.at[i].served > now-(placesExpire-placesKept).Microseconds() && !passed {
+	passed := slices.ContainsFunc(known.at, func(p servedPlace) bool {
+		return p.rows != last.rows && !slices.Contains(kept, p)
+	})
+	recent := now - (placesExpire - PlacesKept).Microseconds()
+	if exact && !passed && known.at[i].boundary == last.boundary && known.at[i].served > recent {
 		return nil
 	}
 	known.at = kept

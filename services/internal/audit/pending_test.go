@@ -15,12 +15,12 @@ import (
 var errFull = syscall.ENOSPC
 
 func TestMain(m *testing.M) {
-	audit.RetryOwedAfter(20 * time.Millisecond)
+	audit.SetRetryInterval(20 * time.Millisecond)
 	m.Run()
 }
 
-// diskFull lets the database refuse entries as on a full disk, and makes room again.
-func (n *node) diskFull() (room func()) {
+// diskFull makes the database reject entries as on a full disk. freeSpace ends that.
+func (n *node) diskFull() (freeSpace func()) {
 	n.t.Helper()
 	if n.store.Postgres() {
 		n.sql(`CREATE FUNCTION disk_full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$`)
@@ -34,26 +34,26 @@ func (n *node) diskFull() (room func()) {
 	n.sql(fmt.Sprintf("PRAGMA max_page_count = %d", pages))
 	for {
 		if _, err := writer.ExecContext(n.t.Context(), "INSERT INTO filler VALUES (zeroblob(1000))"); err != nil {
-			break // no page is free any more
+			break // no page is free
 		}
 	}
 	return func() { n.sql("PRAGMA max_page_count = 1000000") }
 }
 
-// An entry that a full disk keeps from being written is in the log as a whole, and in the trail when there is room
-// again, with the time of its call.
-func TestOwedEntries(t *testing.T) {
+// TestPendingEntries: an entry that cannot be written to a full disk is logged in full. It is written, with the
+// time of its call, when there is space.
+func TestPendingEntries(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
 		n.tags(acme, "a")
-		room := n.diskFull()
+		freeSpace := n.diskFull()
 		var failures int
-		for i := range 200 { // on SQLite there is room for some in pages that are there
+		for i := range 200 { // on SQLite, allocated pages have space for some
 			call := ada(acme)
 			call.RequestID = fmt.Sprintf("r-%d", i)
 			if err := n.trail.Append(t.Context(), call, acme, codes.PermissionDenied); err != nil {
 				failures++
-				if !n.trail.Owe(t.Context(), call, acme, codes.PermissionDenied, err) {
+				if !n.trail.AppendLater(t.Context(), call, acme, codes.PermissionDenied, err) {
 					t.Fatalf("the entry is not kept: %v", err)
 				}
 			}
@@ -61,31 +61,31 @@ func TestOwedEntries(t *testing.T) {
 		if failures == 0 {
 			t.Fatal("the disk is not full")
 		}
-		if log := n.log.String(); !strings.Contains(log, "will be later") || !strings.Contains(log, "request_id=r-199") || !strings.Contains(log, "192.0.2.7") {
+		if log := n.log.String(); !strings.Contains(log, "will be retried") || !strings.Contains(log, "request_id=r-199") || !strings.Contains(log, "192.0.2.7") {
 			t.Errorf("the log says %s", log)
 		}
 		time.Sleep(50 * time.Millisecond)
 		full := time.Now()
-		room()
+		freeSpace()
 		n.wantEntries(201)
-		n.wantWhole(acme, 201)
+		n.wantIntact(acme, 201)
 		for _, e := range n.entries(acme)[1:] {
 			if e.Code != "PermissionDenied" || e.At > full.UnixMicro() {
 				t.Errorf("got %+v", e)
 			}
 		}
-		if !n.trail.Owe(t.Context(), ada(acme), acme, codes.NotFound, errFull) {
+		if !n.trail.AppendLater(t.Context(), ada(acme), acme, codes.NotFound, errFull) {
 			t.Fatal("the entry is not kept")
 		}
-		must(t, n.trail.Settle(t.Context()))
-		n.wantWhole(acme, 202)
-		if n.trail.Owe(t.Context(), ada(acme), acme, codes.NotFound, errFull) {
-			t.Error("an entry is kept by a trail that has ended")
+		must(t, n.trail.Close(t.Context()))
+		n.wantIntact(acme, 202)
+		if n.trail.AppendLater(t.Context(), ada(acme), acme, codes.NotFound, errFull) {
+			t.Error("an entry is kept after Close")
 		}
 	})
 }
 
-// wantEntries waits until the trail has so many.
+// wantEntries waits until the trail has this number of entries.
 func (n *node) wantEntries(want int) {
 	n.t.Helper()
 	for range 500 {
@@ -97,28 +97,29 @@ func (n *node) wantEntries(want int) {
 	n.t.Fatalf("%d entries, want %d", len(n.entries(acme)), want)
 }
 
-// Only so many wait, and none for which waiting is of no use.
-func TestOwedEntriesAreBounded(t *testing.T) {
+// TestPendingEntriesAreBounded: the number of pending entries is limited, and none is kept when a retry cannot
+// help.
+func TestPendingEntriesAreBounded(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, n, _ *node) {
-		if n.trail.Owe(t.Context(), ada(acme), acme, codes.NotFound, fmt.Errorf("no such table")) {
-			t.Error("an entry waits for nothing")
+		if n.trail.AppendLater(t.Context(), ada(acme), acme, codes.NotFound, fmt.Errorf("no such table")) {
+			t.Error("an entry is kept although a retry cannot help")
 		}
-		room := n.diskFull()
-		release := n.trail.HoldOwed() // a full disk may still take a few, which would make room for others
+		freeSpace := n.diskFull()
+		release := n.trail.HoldPending() // a full disk may still accept a few, which would free slots for others
 		kept := 0
 		for range 1100 {
-			if n.trail.Owe(t.Context(), ada(acme), acme, codes.NotFound, errFull) {
+			if n.trail.AppendLater(t.Context(), ada(acme), acme, codes.NotFound, errFull) {
 				kept++
 			}
 		}
 		release()
 		if kept != 1000 {
-			t.Errorf("%d entries wait", kept)
+			t.Errorf("%d entries are pending", kept)
 		}
-		if err := n.trail.Settle(t.Context()); err == nil || !strings.Contains(err.Error(), "the log has them") {
+		if err := n.trail.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "the log has them") {
 			t.Errorf("got %v", err)
 		}
-		room()
+		freeSpace()
 	})
 }

@@ -1,7 +1,9 @@
-package findings
+package list
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	entsql "entgo.io/ent/dialect/sql"
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -15,8 +17,8 @@ import (
 	"github.com/palisade/palisade/services/projects/codehost"
 )
 
-// shown is what findings show of their rules and projects. A part is kept for as long as the catalog of its deployment has the same
-// revision: a changed text shows at once, whichever node changed it.
+// shown is what findings show of their rules and projects. A part is kept for as long as the catalog of its
+// deployment has the same revision: a changed text shows at once, whichever node changed it.
 type shown struct {
 	rules    *lru.Cache[int64, *shownPart]
 	projects *lru.Cache[int64, *shownPart]
@@ -50,7 +52,9 @@ func rowsProject(row *listed) int64 { return row.projectID }
 
 // of returns the parts of a page, with at most one query for the rules and one for the projects. What was deleted
 // meanwhile is shown as empty: clients index into it.
-func (s *shown) of(ctx context.Context, db *ent.Client, rows []*listed, revision int64) (rules, projects parts, err error) {
+func (s *shown) of(
+	ctx context.Context, db *ent.Client, rows []*listed, revision int64,
+) (rules, projects parts, err error) {
 	both := make(parts, 2*len(rows))
 	rules, projects = both[:len(rows):len(rows)], both[len(rows):]
 	if missing := rules.fill(s.rules, rows, rowsRule, revision); len(missing) > 0 {
@@ -69,7 +73,9 @@ func (s *shown) of(ctx context.Context, db *ent.Client, rows []*listed, revision
 }
 
 // fill takes from a cache what is current, and returns the ids that must be read, for their parts.
-func (p parts) fill(cache *lru.Cache[int64, *shownPart], rows []*listed, id func(*listed) int64, revision int64) (missing map[int64]*shownPart) {
+func (p parts) fill(
+	cache *lru.Cache[int64, *shownPart], rows []*listed, id func(*listed) int64, revision int64,
+) (missing map[int64]*shownPart) {
 	for i := range rows {
 		wanted := id(rows[i])
 		if i > 0 && id(rows[i-1]) == wanted {
@@ -98,7 +104,10 @@ func (p parts) complete(rows []*listed, id func(*listed) int64, read map[int64]*
 }
 
 func (s *shown) readRules(ctx context.Context, db *ent.Client, into map[int64]*shownPart, revision int64) error {
-	found, err := db.Rule.Query().Where(func(sel *entsql.Selector) { sel.Where(store.InIDs(sel.C(rule.FieldID), keys(into))) }).
+	ids := slices.Collect(maps.Keys(into))
+	found, err := db.Rule.Query().Where(func(sel *entsql.Selector) {
+		sel.Where(store.InIDs(sel.C(rule.FieldID), ids))
+	}).
 		Select(rule.FieldID, rule.FieldContent).All(ctx)
 	if err != nil {
 		return err
@@ -126,7 +135,10 @@ func rulePart(about *findingsv1.FindingRule, revision int64) *shownPart {
 }
 
 func (s *shown) readProjects(ctx context.Context, db *ent.Client, into map[int64]*shownPart, revision int64) error {
-	found, err := db.Project.Query().Where(func(sel *entsql.Selector) { sel.Where(store.InIDs(sel.C(project.FieldID), keys(into))) }).
+	ids := slices.Collect(maps.Keys(into))
+	found, err := db.Project.Query().Where(func(sel *entsql.Selector) {
+		sel.Where(store.InIDs(sel.C(project.FieldID), ids))
+	}).
 		Select(project.FieldID, project.FieldName, project.FieldURL, project.FieldScmType).All(ctx)
 	if err != nil {
 		return err
@@ -143,6 +155,8 @@ func (s *shown) readProjects(ctx context.Context, db *ent.Client, into map[int64
 
 func projectPart(row *ent.Project, revision int64) *shownPart {
 	return &shownPart{
-		revision: revision, repository: &findingsv1.FindingRepository{Name: row.Name, Url: row.URL}, links: codehost.NewRepository(row.ScmType, row.URL),
+		revision:   revision,
+		repository: &findingsv1.FindingRepository{Name: row.Name, Url: row.URL},
+		links:      codehost.NewRepository(row.ScmType, row.URL),
 	}
 }
