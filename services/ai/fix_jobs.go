@@ -59,7 +59,7 @@ var fixJobErrors = map[aiv1.AutofixErrorType]aiv1.FixJobErrorType{
 	aiv1.AutofixErrorType_AUTOFIX_ERROR_TYPE_CREDITS_EXHAUSTED:       aiv1.FixJobErrorType_FIX_JOB_ERROR_TYPE_CREDITS_EXHAUSTED,
 }
 
-// app returns the application whose permissions must be changed; nil if the connection has none.
+// app returns the application that needs other permissions; nil if the connection has none.
 func (s *FixJobs) app(ctx context.Context, config *ent.ScmConfig) (*aiv1.GitHubAppInfo, error) {
 	if config == nil || config.ScmAppID == nil {
 		return nil, nil

@@ -128,7 +128,7 @@ func (s *fixes) findingBlocker(found *subject, o fixOrder) *blocker {
 	return nil
 }
 
-// manifests are files in which people declare dependency versions.
+// manifests are hand-written files that declare dependency versions.
 var manifests = map[string]bool{
 	"package.json": true, "go.mod": true, "requirements.txt": true, "pyproject.toml": true, "pom.xml": true, "build.gradle": true,
 	"build.gradle.kts": true, "Gemfile": true, "Cargo.toml": true, "composer.json": true, "pubspec.yaml": true, "mix.exs": true,

@@ -211,7 +211,7 @@ func (s *Memories) lockMemory(ctx context.Context, tx *ent.Tx, id int64) (*ent.A
 		return nil, err
 	}
 	if _, limited := tenant.Teams(ctx); limited && row.ProjectID == nil {
-		return nil, apierr.PermissionDenied("memory %d is for all projects; you see those of your teams only, and may change the memories for these", id)
+		return nil, apierr.PermissionDenied("memory %d is for all projects; you see only the projects of your teams, and may change only their memories", id)
 	}
 	return row, nil
 }

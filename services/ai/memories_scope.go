@@ -91,7 +91,7 @@ func (s *Memories) checkScope(ctx context.Context, db *ent.Client, field string,
 // checkMemoryScope rejects memories for more than one project from callers who see only their teams' projects.
 func checkMemoryScope(ctx context.Context, m *ent.AiMemory) error {
 	if _, limited := tenant.Teams(ctx); limited && m.ProjectID == nil {
-		return apierr.PermissionDenied("a memory for all projects takes a caller who sees them all: you see those of your teams, so name one as repositoryId")
+		return apierr.PermissionDenied("a memory for all projects needs access to all projects: you see only the projects of your teams, so name one as repositoryId")
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (s *Deployment) AddDeploymentUser(ctx context.Context, r *deploymentsv1.Add
 			return err
 		}
 		if !belongs {
-			if err := join(ctx, tx, row, principal); err != nil {
+			if err := acceptInvitation(ctx, tx, row, principal); err != nil {
 				return err
 			}
 		}
@@ -49,8 +49,9 @@ func (s *Deployment) AddDeploymentUser(ctx context.Context, r *deploymentsv1.Add
 	return &deploymentsv1.AddDeploymentUserResponse{Deployment: out}, nil
 }
 
-// join accepts a user's invitation. A user's name is the lower-case e-mail address from the issuer of the credential.
-func join(ctx context.Context, tx *ent.Tx, row *ent.Deployment, who *access.Principal) error {
+// acceptInvitation accepts a user's invitation. A user's name is the lower-case e-mail address from the issuer of the
+// credential.
+func acceptInvitation(ctx context.Context, tx *ent.Tx, row *ent.Deployment, who *access.Principal) error {
 	taken, err := access.TakeInvitation(ctx, tx, row.ID, who.Name)
 	if err != nil {
 		return err
@@ -80,7 +81,7 @@ func (s *Deployment) PatchDeploymentUser(ctx context.Context, r *deploymentsv1.P
 		if role == row.Role {
 			return nil
 		}
-		if err := keepAdmin(ctx, tx, row); err != nil {
+		if err := requireOtherAdmin(ctx, tx, row); err != nil {
 			return err
 		}
 		if err := tx.Membership.UpdateOneID(row.ID).SetRole(role).SetUpdatedAt(store.Now()).Exec(ctx); err != nil {
@@ -107,7 +108,7 @@ func (s *Deployment) RemoveDeploymentUser(ctx context.Context, r *deploymentsv1.
 		if err != nil {
 			return err
 		}
-		if err := keepAdmin(ctx, tx, row); err != nil {
+		if err := requireOtherAdmin(ctx, tx, row); err != nil {
 			return err
 		}
 		if _, err := tx.TeamMember.Delete().Where(teammember.UserID(row.UserID)).Exec(ctx); err != nil {
@@ -137,14 +138,14 @@ func (s *Deployment) lockMember(ctx context.Context, tx *ent.Tx, userID int64) (
 	return locked, row, err
 }
 
-// keepAdmin rejects demoting or removing the last administrator.
-func keepAdmin(ctx context.Context, tx *ent.Tx, row *memberRow) error {
+// requireOtherAdmin rejects demoting or removing the last administrator.
+func requireOtherAdmin(ctx context.Context, tx *ent.Tx, row *memberRow) error {
 	if row.Role != string(access.RoleAdmin) {
 		return nil
 	}
 	others, err := tx.Membership.Query().Where(membership.Role(string(access.RoleAdmin)), membership.UserIDNEQ(row.UserID)).Exist(ctx)
 	if err == nil && !others {
-		return apierr.FailedPrecondition("user %d is the last administrator of the deployment: give somebody else the role %s first",
+		return apierr.FailedPrecondition("user %d is the last administrator of the deployment: give another user the role %s first",
 			row.UserID, access.RoleAdmin)
 	}
 	return err

@@ -115,7 +115,7 @@ func memberFilter(f *deploymentsv1.ListDeploymentUsersFilter) (where []condition
 	return where
 }
 
-// members reads members by id, the order in which they joined; limit 0 reads all.
+// members reads members by id, in the order of joining; limit 0 reads all.
 func members(ctx context.Context, db *ent.Client, limit int, where ...condition) (rows []memberRow, err error) {
 	err = db.Membership.Query().Modify(func(m *sql.Selector) {
 		u := sql.Table(user.Table)

@@ -25,8 +25,8 @@ const (
 	auditInvitation = "invitation"
 )
 
-// nobody is the user id of a step that belongs to the whole deployment.
-const nobody = 0
+// wholeDeployment is the user id of a step that belongs to the whole deployment.
+const wholeDeployment = 0
 
 // OnboardingChecklist is the service group "onboarding checklist".
 type OnboardingChecklist struct {
@@ -51,14 +51,14 @@ func (s *OnboardingChecklist) GetChecklistStatus(ctx context.Context, _ *deploym
 // PatchChecklist stores the caller's state of steps. Marking a step as not done has no effect if the data shows it is
 // done. Marking it as done takes effect, so that a deployment can skip steps.
 func (s *OnboardingChecklist) PatchChecklist(ctx context.Context, r *deploymentsv1.PatchChecklistRequest) (*deploymentsv1.PatchChecklistResponse, error) {
-	said, err := saidTasks(ctx, r.GetTaskStatus())
+	said, err := checkedTasks(ctx, r.GetTaskStatus())
 	if err != nil {
 		return nil, err
 	}
 	var tasks []*deploymentsv1.OnboardingTask
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		for _, task := range said {
-			if err := keepTask(ctx, tx, task); err != nil {
+			if err := storeTask(ctx, tx, task); err != nil {
 				return err
 			}
 		}
@@ -71,8 +71,8 @@ func (s *OnboardingChecklist) PatchChecklist(ctx context.Context, r *deployments
 	return &deploymentsv1.PatchChecklistResponse{TaskStatus: tasks}, nil
 }
 
-// saidTasks sets the levels of tasks and rejects tasks that the caller may not change.
-func saidTasks(ctx context.Context, tasks []*deploymentsv1.OnboardingTask) ([]*deploymentsv1.OnboardingTask, error) {
+// checkedTasks sets the levels of tasks and rejects tasks that the caller may not change.
+func checkedTasks(ctx context.Context, tasks []*deploymentsv1.OnboardingTask) ([]*deploymentsv1.OnboardingTask, error) {
 	grant, _ := access.GrantFromContext(ctx)
 	said := make([]*deploymentsv1.OnboardingTask, len(tasks))
 	seen := map[deploymentsv1.TaskType]bool{}
@@ -94,9 +94,9 @@ func saidTasks(ctx context.Context, tasks []*deploymentsv1.OnboardingTask) ([]*d
 	return said, nil
 }
 
-// keepTask stores the caller's state of one step.
-func keepTask(ctx context.Context, tx *ent.Tx, task *deploymentsv1.OnboardingTask) error {
-	var userID int64 = nobody
+// storeTask stores the caller's state of one step.
+func storeTask(ctx context.Context, tx *ent.Tx, task *deploymentsv1.OnboardingTask) error {
+	var userID int64 = wholeDeployment
 	if principal, ok := access.FromContext(ctx); ok && task.GetLevel() == deploymentsv1.TaskLevel_TASK_LEVEL_USER {
 		userID = principal.UserID
 	}

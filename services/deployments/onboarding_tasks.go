@@ -65,7 +65,7 @@ func taskStates(ctx context.Context, db *ent.Client) ([]*deploymentsv1.Onboardin
 	if err != nil {
 		return nil, err
 	}
-	said, err := saidDone(ctx, db)
+	said, err := markedDone(ctx, db)
 	if err != nil {
 		return nil, err
 	}
@@ -92,9 +92,9 @@ func taskStates(ctx context.Context, db *ent.Client) ([]*deploymentsv1.Onboardin
 	return tasks, nil
 }
 
-// saidDone returns the tasks marked as done, for the deployment or by the caller.
-func saidDone(ctx context.Context, db *ent.Client) (map[string]bool, error) {
-	users := []int64{nobody}
+// markedDone returns the tasks marked as done, for the deployment or by the caller.
+func markedDone(ctx context.Context, db *ent.Client) (map[string]bool, error) {
+	users := []int64{wholeDeployment}
 	if principal, ok := access.FromContext(ctx); ok {
 		users = append(users, principal.UserID)
 	}

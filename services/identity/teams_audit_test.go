@@ -16,7 +16,7 @@ import (
 func TestTeamAudit(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := newTeamLand(t, s, teamUsers, "acme/web")
+		l := newTeamFixture(t, s, teamUsers, "acme/web")
 		id := l.team(t, s.Token, `"name":"Top","users":[{"userId":"@max"}]`)
 		l.do(t, s.Token, http.MethodPatch, l.at("teams", id), `{"team":{"name":"Shop","repositories":[{"repositoryId":"#acme/web","action":"UPDATE_ACTION_ADD"}],
 			"users":[{"userId":"@max","action":"UPDATE_ACTION_REMOVE"},{"userId":"@mia","action":"UPDATE_ACTION_ADD","role":"TEAM_ROLE_MANAGER"}]}}`)

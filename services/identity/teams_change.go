@@ -37,7 +37,7 @@ func (s *Teams) CreateDeploymentTeam(ctx context.Context, r *identityv1.CreateDe
 	var out *identityv1.Team
 	err = s.change(ctx, func(ctx context.Context, tx *ent.Tx, caller *teamCaller) error {
 		parentID := r.GetTeam().GetParentTeamId()
-		if err := caller.mayCreateBelow(ctx, tx, parentID); err != nil {
+		if err := caller.checkParent(ctx, tx, parentID); err != nil {
 			return err
 		}
 		slug, err := nameTeam(ctx, tx, 0, r.GetTeam().GetName())
@@ -153,7 +153,7 @@ func (s *Teams) DeleteDeploymentTeam(ctx context.Context, r *identityv1.DeleteDe
 		if err != nil {
 			return err
 		}
-		if err := refuseTeamsBelow(ctx, tx, row.ID); err != nil {
+		if err := requireNoSubteams(ctx, tx, row.ID); err != nil {
 			return err
 		}
 		if n := before[0].GetRepositoryCount(); n > 0 && caller.teams != nil {
@@ -191,8 +191,8 @@ func (s *Teams) change(ctx context.Context, fn func(context.Context, *ent.Tx, *t
 	})
 }
 
-// mayCreateBelow checks the parent of a new team; parentID is 0 if there is none.
-func (c *teamCaller) mayCreateBelow(ctx context.Context, tx *ent.Tx, parentID int64) error {
+// checkParent checks the parent of a new team; parentID is 0 if there is none.
+func (c *teamCaller) checkParent(ctx context.Context, tx *ent.Tx, parentID int64) error {
 	if parentID == 0 {
 		if c.teams != nil {
 			return apierr.PermissionDenied("only administrators may create a team without a team above; managers name one of theirs in team.parentTeamId")
@@ -222,9 +222,9 @@ func (c *teamCaller) mayCreateBelow(ctx context.Context, tx *ent.Tx, parentID in
 	return nil
 }
 
-// refuseTeamsBelow rejects deleting a team with subteams: nobody could read or manage them any more, and access to
+// requireNoSubteams rejects deleting a team with subteams: nobody could read or manage them any more, and access to
 // their projects would change implicitly.
-func refuseTeamsBelow(ctx context.Context, tx *ent.Tx, id int64) error {
+func requireNoSubteams(ctx context.Context, tx *ent.Tx, id int64) error {
 	below, err := tx.Team.Query().Where(team.ParentID(id)).Order(ent.Asc(team.FieldID)).Limit(maxTeamsShown + 1).IDs(ctx)
 	if err != nil || len(below) == 0 {
 		return err

@@ -15,8 +15,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// teamLand is a deployment with users and projects for teams.
-type teamLand struct {
+// teamFixture is a deployment with users and projects for teams.
+type teamFixture struct {
 	requester
 	users    map[string]int64  // ids by first name
 	tokens   map[string]string // JSON Web Tokens by first name
@@ -31,10 +31,10 @@ const (
 		{"ruleId":"generic-api-key","message":{"text":"Key"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"b.env"},"region":{"startLine":1,"snippet":{"text":"KEY=zzz"}}}}]}]}]}`
 )
 
-// newTeamLand adds users by first name, and uploads a report to each project.
-func newTeamLand(t *testing.T, s *apitest.Server, users map[string]access.Role, projects ...string) *teamLand {
+// newTeamFixture adds users by first name, and uploads a report to each project.
+func newTeamFixture(t *testing.T, s *apitest.Server, users map[string]access.Role, projects ...string) *teamFixture {
 	t.Helper()
-	l := &teamLand{requester: requester{s}, users: map[string]int64{}, tokens: map[string]string{}, projects: map[string]int64{}}
+	l := &teamFixture{requester: requester{s}, users: map[string]int64{}, tokens: map[string]string{}, projects: map[string]int64{}}
 	for name, role := range users {
 		l.tokens[name] = s.AddUser(t, s.Tenant, name+"@acme.test", role)
 		l.users[name] = s.Store.Reader.User.Query().Where(user.Email(name + "@acme.test")).OnlyIDX(s.System(t))
@@ -47,7 +47,7 @@ func newTeamLand(t *testing.T, s *apitest.Server, users map[string]access.Role, 
 }
 
 // at is a path below the teams of the deployment.
-func (l *teamLand) at(parts ...any) string {
+func (l *teamFixture) at(parts ...any) string {
 	path := fmt.Sprintf("/api/permissions/v2/deployments/%d", l.DeploymentID)
 	for _, part := range parts {
 		path += fmt.Sprint("/", part)
@@ -56,7 +56,7 @@ func (l *teamLand) at(parts ...any) string {
 }
 
 // words replaces @name by a user's id and #name by a project's id, for readable bodies.
-func (l *teamLand) words(body string) string {
+func (l *teamFixture) words(body string) string {
 	return regexp.MustCompile(`[@#][a-z0-9/]+`).ReplaceAllStringFunc(body, func(word string) string {
 		id, ok := l.users[word[1:]]
 		if word[0] == '#' {
@@ -70,14 +70,14 @@ func (l *teamLand) words(body string) string {
 }
 
 // try sends a request and returns the status and the body without the request id.
-func (l *teamLand) try(t testing.TB, token, method, path, body string) (int, string) {
+func (l *teamFixture) try(t testing.TB, token, method, path, body string) (int, string) {
 	t.Helper()
 	answer := l.Do(t, token, method, path, l.words(body))
 	return answer.Status, changing.ReplaceAllString(answer.Body, `"$1":"R"`)
 }
 
 // do is try that requires 200.
-func (l *teamLand) do(t testing.TB, token, method, path, body string) string {
+func (l *teamFixture) do(t testing.TB, token, method, path, body string) string {
 	t.Helper()
 	status, answer := l.try(t, token, method, path, body)
 	if status != http.StatusOK {
@@ -87,7 +87,7 @@ func (l *teamLand) do(t testing.TB, token, method, path, body string) string {
 }
 
 // refused requires a status and words in the error.
-func (l *teamLand) refused(t testing.TB, token, method, path, body string, want int, words ...string) {
+func (l *teamFixture) refused(t testing.TB, token, method, path, body string, want int, words ...string) {
 	t.Helper()
 	status, answer := l.try(t, token, method, path, body)
 	var parsed struct{ Error string }
@@ -102,7 +102,7 @@ func (l *teamLand) refused(t testing.TB, token, method, path, body string, want 
 }
 
 // team creates a team from JSON without braces, and returns its id.
-func (l *teamLand) team(t testing.TB, token, body string) int64 {
+func (l *teamFixture) team(t testing.TB, token, body string) int64 {
 	t.Helper()
 	var created struct{ Team struct{ ID json.Number } }
 	answer := l.do(t, token, http.MethodPost, l.at("teams"), `{"team":{`+body+`}}`)
@@ -117,7 +117,7 @@ func (l *teamLand) team(t testing.TB, token, body string) int64 {
 }
 
 // rows returns the number of stored rows of teams.
-func (l *teamLand) rows(t testing.TB) string {
+func (l *teamFixture) rows(t testing.TB) string {
 	t.Helper()
 	db, ctx := l.Store.Reader, l.System(t)
 	return fmt.Sprint(db.Team.Query().CountX(ctx), " ", db.TeamMember.Query().CountX(ctx), " ", db.TeamProject.Query().CountX(ctx))

@@ -14,7 +14,7 @@ import (
 func TestTeamManagers(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := newTeamLand(t, s, teamUsers, "acme/web", "acme/api", "acme/ops")
+		l := newTeamFixture(t, s, teamUsers, "acme/web", "acme/api", "acme/ops")
 		for _, name := range []string{"mia", "max"} { // there are no managers yet
 			l.refused(t, l.tokens[name], http.MethodPost, l.at("teams"), `{"team":{"name":"Mine"}}`, 403, "only administrators")
 		}
@@ -74,7 +74,7 @@ func TestTeamManagers(t *testing.T) {
 func TestTeamsOfTokens(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := newTeamLand(t, s, teamUsers, "acme/web", "acme/api")
+		l := newTeamFixture(t, s, teamUsers, "acme/web", "acme/api")
 		token := func(name string, role access.Role) string {
 			return s.AddToken(t, s.Tenant, access.TokenSpec{UserID: l.users[name], Role: role})
 		}

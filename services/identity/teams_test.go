@@ -25,7 +25,7 @@ var teamUsers = map[string]access.Role{
 func TestTeamsGolden(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := newTeamLand(t, s, nil, "acme/api", "acme/web")
+		l := newTeamFixture(t, s, nil, "acme/api", "acme/web")
 		for _, name := range []string{"max", "mia"} { // in this order: bodies contain ids
 			l.tokens[name] = s.AddUser(t, s.Tenant, name+"@acme.test", access.RoleMember)
 			l.users[name] = 2 + int64(len(l.users))
@@ -81,7 +81,7 @@ func second(_ int, body string) string { return body }
 func TestTeamNamesAndSlugs(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := newTeamLand(t, s, nil)
+		l := newTeamFixture(t, s, nil)
 		slugs := map[string]int64{}
 		for _, step := range []struct{ name, slug string }{
 			{"Web", "web"}, {"web", "web-2"}, {"WEB!", "web-3"}, {"web 2", "web-2-2"}, {"日本", "ri-ben"}, {"✨", "team"}, {"🚀", "team-2"},
@@ -110,7 +110,7 @@ func TestTeamNamesAndSlugs(t *testing.T) {
 func TestTeamsInvalid(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := newTeamLand(t, s, teamUsers, "acme/web")
+		l := newTeamFixture(t, s, teamUsers, "acme/web")
 		other := s.AddTenant(t, "rival")
 		top := l.team(t, s.Token, `"name":"Top","users":[{"userId":"@max"}],"repositoryIds":[#acme/web]`)
 		middle := l.team(t, s.Token, fmt.Sprintf(`"name":"Middle","parentTeamId":%d`, top))
@@ -186,7 +186,7 @@ func TestTeamsInvalid(t *testing.T) {
 func TestTeamChanges(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := newTeamLand(t, s, teamUsers, "acme/web", "acme/api")
+		l := newTeamFixture(t, s, teamUsers, "acme/web", "acme/api")
 		id := l.team(t, s.Token, `"name":"Top"`)
 		for _, step := range []struct{ change, members, repos string }{
 			{`"users":[{"userId":"@max","action":"UPDATE_ACTION_ADD"},{"userId":"@max","action":"UPDATE_ACTION_ADD"}]`, "@max:MEMBER", ""},
@@ -223,7 +223,7 @@ func TestTeamChanges(t *testing.T) {
 func TestTeamPaging(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := newTeamLand(t, s, teamUsers, "a/1", "a/2", "a/3", "a/4", "a/5")
+		l := newTeamFixture(t, s, teamUsers, "a/1", "a/2", "a/3", "a/4", "a/5")
 		top := l.team(t, s.Token, `"name":"Top","repositoryIds":[#a/1,#a/2,#a/3,#a/4,#a/5],"users":[{"userId":"@ada"},{"userId":"@max"},{"userId":"@mia"},{"userId":"@roy"},{"userId":"@ida"}]`)
 		for i := range 5 {
 			l.team(t, s.Token, fmt.Sprintf(`"name":"Below %d","parentTeamId":%d`, i, top))
@@ -282,10 +282,10 @@ func TestTeamPaging(t *testing.T) {
 func TestTeamsOfOthers(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := newTeamLand(t, s, teamUsers, "acme/web")
+		l := newTeamFixture(t, s, teamUsers, "acme/web")
 		other := s.AddTenant(t, "rival")
 		id := l.team(t, s.Token, `"name":"Top","repositoryIds":[#acme/web],"users":[{"userId":"@max"}]`)
-		theirs := &teamLand{requester: l.requester, users: l.users, projects: l.projects}
+		theirs := &teamFixture{requester: l.requester, users: l.users, projects: l.projects}
 		in := func(path string) string {
 			return strings.Replace(l.at(path), fmt.Sprint("deployments/", s.DeploymentID), fmt.Sprint("deployments/", other.DeploymentID), 1)
 		}

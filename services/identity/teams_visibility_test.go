@@ -31,15 +31,15 @@ func init() { // fewer than rapid's hundred examples: each makes a hundred calls
 // owned are the ids of a project's objects.
 type owned struct{ code, secrets, scans []int64 }
 
-// visibleLand is a deployment with findings on two refs, secrets and scans in each project.
-type visibleLand struct {
-	*teamLand
+// visibilityFixture is a deployment with findings on two refs, secrets and scans in each project.
+type visibilityFixture struct {
+	*teamFixture
 	of map[string]owned // by project
 }
 
-func newVisibleLand(t *testing.T, s *apitest.Server, projects ...string) *visibleLand {
+func newVisibleLand(t *testing.T, s *apitest.Server, projects ...string) *visibilityFixture {
 	t.Helper()
-	l := &visibleLand{teamLand: newTeamLand(t, s, teamUsers, projects...), of: map[string]owned{}}
+	l := &visibilityFixture{teamFixture: newTeamFixture(t, s, teamUsers, projects...), of: map[string]owned{}}
 	ctx := s.System(t)
 	for name, id := range l.projects {
 		s.Upload(t, name, "dev", []byte(teamReport))
@@ -54,7 +54,7 @@ func newVisibleLand(t *testing.T, s *apitest.Server, projects ...string) *visibl
 }
 
 // projectIDs returns the ids of all projects, joined.
-func (l *visibleLand) projectIDs() string {
+func (l *visibilityFixture) projectIDs() string {
 	var ids []string
 	for _, id := range l.projects {
 		ids = append(ids, fmt.Sprint(id))
@@ -63,7 +63,7 @@ func (l *visibleLand) projectIDs() string {
 }
 
 // ids reads a list and returns the sorted ids of its elements.
-func (l *visibleLand) ids(t testing.TB, token, method, path, body, list string) []int64 {
+func (l *visibilityFixture) ids(t testing.TB, token, method, path, body, list string) []int64 {
 	t.Helper()
 	var page map[string]json.RawMessage
 	var rows []struct {
@@ -89,7 +89,7 @@ func (l *visibleLand) ids(t testing.TB, token, method, path, body, list string) 
 }
 
 // requireSees requires that lists and lookups return exactly the objects of the visible projects.
-func (l *visibleLand) requireSees(t testing.TB, who, token string, visible []string) {
+func (l *visibilityFixture) requireSees(t testing.TB, who, token string, visible []string) {
 	t.Helper()
 	var projects, code, secrets, scans []int64
 	for _, name := range visible {
@@ -136,7 +136,7 @@ func (l *visibleLand) requireSees(t testing.TB, who, token string, visible []str
 
 // requireTriages triages all findings of all projects, by id and by filter, and requires that exactly the findings of
 // the may projects change.
-func (l *visibleLand) requireTriages(t testing.TB, who, token, note string, may []string) {
+func (l *visibilityFixture) requireTriages(t testing.TB, who, token, note string, may []string) {
 	t.Helper()
 	var all, want []int64
 	for name := range l.projects {
@@ -196,8 +196,8 @@ func drawTeams(t *rapid.T, users, projects []string) []modelTeam {
 	return teams
 }
 
-// modelSees returns the projects that a user sees or triages: the projects of each team in which the user, or in a
-// parent of which the user, has a sufficient role.
+// modelSees returns the projects that a user sees or triages: the projects of each team where the user has a sufficient
+// role in the team or in one of its parents.
 func modelSees(teams []modelTeam, user string, triages bool) []string {
 	found := map[string]bool{}
 	for i := range teams {
@@ -213,7 +213,7 @@ func modelSees(teams []modelTeam, user string, triages bool) []string {
 }
 
 // store creates the teams of the model, and returns a function that deletes them.
-func (l *visibleLand) store(t testing.TB, teams []modelTeam) (remove func()) {
+func (l *visibilityFixture) store(t testing.TB, teams []modelTeam) (remove func()) {
 	t.Helper()
 	ids := make([]int64, len(teams))
 	for i, m := range teams {

@@ -182,8 +182,8 @@ func TestDeleteTokens(t *testing.T) {
 	})
 }
 
-// TestTokensAreNoLadder: a caller cannot create a token with more permissions than their own.
-func TestTokensAreNoLadder(t *testing.T) {
+// TestTokensCannotEscalate: a caller cannot create a token with more permissions than their own.
+func TestTokensCannotEscalate(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := requester{server}

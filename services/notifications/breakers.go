@@ -36,7 +36,7 @@ type breakers struct {
 	circuits *lru.Cache[endpoint, *circuit]
 
 	mu sync.Mutex
-	// open holds the circuits that are open, and the ones whose open time has expired since the last check.
+	// open holds the circuits that are open, and the ones with an open time that ended since the last check.
 	open map[endpoint]*circuit
 	// opened lists the endpoints with a circuit that opened since the last call of takeOpened.
 	opened []endpoint

@@ -173,7 +173,7 @@ func (d *dispatch) closed() map[receiver]bool {
 	return closed
 }
 
-// plan selects the messages to lease, one at a time, always from the receiver whose turn it is. It takes a slot for
+// plan selects the messages to lease, one at a time, always from the receiver with the next turn. It takes a slot for
 // each selected message and releases them at the end.
 func (d *dispatch) plan(ctx context.Context, q querier, due []receiver, now int64) (ids []int64, putOff map[int64]int64, err error) {
 	slots := d.claims.slots

@@ -114,7 +114,7 @@ func TestClaimTakesTurns(t *testing.T) {
 }
 
 // Messages about scans that wait for finding messages do not block others, and are sent after them.
-func TestBlockedScansStandAside(t *testing.T) {
+func TestWaitingScansDoNotBlock(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		backlog(t, st, 200, 1, 1, 1, kindScan)

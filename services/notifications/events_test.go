@@ -152,7 +152,7 @@ func TestPolicyFilter(t *testing.T) {
 }
 
 // Without an enabled rule nothing is written.
-func TestNobodyWantsToKnow(t *testing.T) {
+func TestNoRulesNoEvents(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		s.rule(t, "disabled", "https://hooks.acme.test/", `,"is_enabled":false`)
 		other := s.AddTenant(t, "globex")

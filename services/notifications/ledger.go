@@ -190,7 +190,7 @@ func (e *engine) announceOpened(ctx context.Context) error {
 	return nil
 }
 
-// lockPending locks a rule's pending deliveries in the order in which record writes them, so that the two cannot
+// lockPending locks a rule's pending deliveries in the write order of record, so that the two cannot
 // deadlock.
 func lockPending(ctx context.Context, st *store.Store, tx *ent.Tx, ruleID int64) error {
 	if !st.Postgres() {

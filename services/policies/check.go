@@ -211,8 +211,8 @@ func (c *checker) config(field string, kind remediation.ActionType, got map[stri
 	}
 }
 
-// refuse builds the error of an apply, with the code of the first problem.
-func refuse(problems []*policiesv1.BundleValidationError) error {
+// bundleError builds the error of an apply, with the code of the first problem.
+func bundleError(problems []*policiesv1.BundleValidationError) error {
 	reason := errorsv1.Reason(errorsv1.Reason_value["REASON_"+problems[0].GetCode()])
 	code := codes.InvalidArgument
 	if reason == errorsv1.Reason_REASON_RESERVED_SLUG {

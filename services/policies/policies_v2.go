@@ -94,7 +94,7 @@ func (s *PoliciesV2) ApplyRemediationPolicies(ctx context.Context, r *policiesv1
 			return err
 		}
 		if len(problems) > 0 {
-			return refuse(problems)
+			return bundleError(problems)
 		}
 		if err := current.replace(ctx, tx, wanted); err != nil {
 			return err

@@ -74,7 +74,7 @@ func fill(t *testing.T, st *store.Store, deploymentID int64, n int) {
 }
 
 // The cache keeps the most recently used entries within its size.
-func TestSnapshotsAreLetGo(t *testing.T) {
+func TestSnapshotsAreEvicted(t *testing.T) {
 	st := openEmpty(t)
 	for id := range int64(4) {
 		fill(t, st, id+1, 5000)

@@ -16,7 +16,7 @@ import (
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
 
-// TestConfigOfAnApplication checks a configuration without a token, whose application is installed at the host.
+// TestConfigOfAnApplication checks a configuration without a token and with an application installed at the host.
 func TestConfigOfAnApplication(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

@@ -34,7 +34,7 @@ const (
 	eventsAtOnce   = 4
 	eventsPerClaim = 32
 	// eventTimeout applies to processing one event. eventLease is the lease: long enough for all events leased at once,
-	// none of which starts after the turn, and short enough to recover the events of a killed node.
+	// because none starts after the turn, and short enough to recover the events of a killed node.
 	eventTimeout = time.Minute
 	eventLease   = 75 * time.Second
 	// eventsSweep is the interval of looking for events without a job and for retries.

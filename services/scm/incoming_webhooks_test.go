@@ -96,7 +96,7 @@ func TestRefusedWebhooks(t *testing.T) {
 		query.answer(t, body, 404, refused)
 		r.answer(t, strings.Repeat("x", 5<<20+1), 413, "at most 5242880 bytes", "X-GitHub-Event", "pull_request")
 		r.answer(t, body, 400, "X-GitHub-Event must have at most 255 characters", "X-GitHub-Event", strings.Repeat("x", 256))
-		r.answer(t, `{"action":`, 400, "the body is not that of a webhook of this host", "X-GitHub-Event", "pull_request",
+		r.answer(t, `{"action":`, 400, "the body is not a webhook of this host", "X-GitHub-Event", "pull_request",
 			"X-Hub-Signature-256", digest(r.secret, `{"action":`))
 		s.settle(t)
 		wantList(t, "findings", s.stands(t, s.Tenant), mainRef+" open", mainRef+" open", pullRef+" open", pullRef+" open")

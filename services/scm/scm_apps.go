@@ -127,7 +127,7 @@ func (s *Apps) sameBaseURL(config *ent.ScmConfig, raw string) (string, error) {
 	}
 	got, err := s.baseURL(connect.TypeOf(config.Type), raw)
 	if err == nil && got != config.BaseURL {
-		err = apierr.InvalidArgument("baseUrl", "baseUrl must be that of SCM config %d (%s) or left out, got %q", config.ID, config.BaseURL, got)
+		err = apierr.InvalidArgument("baseUrl", "baseUrl must be the baseUrl of SCM config %d (%s) or left out, got %q", config.ID, config.BaseURL, got)
 	}
 	return got, err
 }

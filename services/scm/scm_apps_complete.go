@@ -167,7 +167,7 @@ func (s *Apps) storeAppSecret(ctx context.Context, row *ent.ScmApp, fresh string
 	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now, err := s.lockApp(ctx, tx, scmapp.ID(row.ID))
 		if ent.IsNotFound(err) || err == nil && !bytes.Equal(now.WebhookSecret, row.WebhookSecret) {
-			return apierr.Conflict("SCM app %d was deleted or its webhook secret rotated by somebody else at the same time", row.ID)
+			return apierr.Conflict("SCM app %d was deleted or its webhook secret rotated by another request at the same time", row.ID)
 		}
 		if err != nil {
 			return err

@@ -80,7 +80,7 @@ func (s *Webhooks) RotateScmWebhookSecret(ctx context.Context, r *scmv1.RotateSc
 		return nil, err
 	}
 	if len(row.Subscriptions) == 0 || len(row.WebhookSecret) == 0 {
-		return nil, apierr.FailedPrecondition("SCM config %d has no webhook whose secret could be rotated: subscribe first", row.ID)
+		return nil, apierr.FailedPrecondition("SCM config %d has no webhook with a secret to rotate: subscribe first", row.ID)
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -118,7 +118,7 @@ func (s *Webhooks) storeSecret(ctx context.Context, row *ent.ScmConfig, fresh st
 			return err
 		}
 		if !bytes.Equal(now.WebhookSecret, row.WebhookSecret) {
-			return apierr.Conflict("the webhook secret of SCM config %d was rotated by somebody else at the same time", row.ID)
+			return apierr.Conflict("the webhook secret of SCM config %d was rotated by another request at the same time", row.ID)
 		}
 		sealed, err := s.seals.Seal(connect.ConfigTable, connect.WebhookSecret, row.DeploymentID, row.ID, fresh)
 		if err != nil {
@@ -199,7 +199,7 @@ func (s *Webhooks) subscribe(ctx context.Context, row *ent.ScmConfig) (after *en
 		return nil, err
 	case after.WebhookKey != row.WebhookKey: // deleted or renewed meanwhile: the new webhook has no receiver
 		_ = h.Unsubscribe(ctx, row.Namespace, made.ID) // if this fails, its requests get 404
-		return nil, apierr.Conflict("the webhook of SCM config %d was deleted by somebody else at the same time: subscribe again", row.ID)
+		return nil, apierr.Conflict("the webhook of SCM config %d was deleted by another request at the same time: subscribe again", row.ID)
 	case !bytes.Equal(after.WebhookSecret, row.WebhookSecret):
 		s.restoreSecret(ctx, h, row.ID) // rotated meanwhile
 	}

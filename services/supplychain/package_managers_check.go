@@ -150,7 +150,7 @@ func checkCredentials(config *supplychainv1.PackageManagerConfig, kind registry.
 			"%s.%s must be absent when %srequiresAuth is false, as it is here", insertPath, kind, configPath)
 	case len(kinds) == 0:
 		return apierr.InvalidArgument(configPath+"ecosystem",
-			"%secosystem %q takes no credentials: those that do are %s", configPath, ecosystem, registry.Supported)
+			"%secosystem %q takes no credentials; these ecosystems do: %s", configPath, ecosystem, registry.Supported)
 	case kind == registry.None:
 		return apierr.InvalidArgument(insertPath,
 			"%s must contain the credentials %s or %s, because %srequiresAuth is true and the ecosystem is %s", insertPath, kinds[0], kinds[1], configPath, ecosystem)

@@ -142,7 +142,7 @@ func TestUpdatePackageManager(t *testing.T) {
 		mustContain(t, s.Body(t, s.Token, http.MethodPatch, one, `{"packageManagerConfigForInsert":{"config":{"ecosystem":"pypi"}}}`, 400),
 			"the ecosystem pypi takes the credentials pypi or codeArtifact, got maven: send the right ones")
 		mustContain(t, s.Body(t, s.Token, http.MethodPatch, one, `{"packageManagerConfigForInsert":{"config":{"ecosystem":"cargo"}}}`, 400),
-			`ecosystem \"cargo\" takes no credentials: those that do are maven (maven or codeArtifact), npm (npm or codeArtifact), pypi (pypi or codeArtifact)`)
+			`ecosystem \"cargo\" takes no credentials; these ecosystems do: maven (maven or codeArtifact), npm (npm or codeArtifact), pypi (pypi or codeArtifact)`)
 		mustContain(t, s.Body(t, s.Token, http.MethodPatch, one, `{"packageManagerConfigForInsert":{"config":{"registryType":"REGISTRY_TYPE_MALWARE_FIREWALL","url":"acme.test"}}}`, 400),
 			"requiresAuth must be false for REGISTRY_TYPE_MALWARE_FIREWALL")
 		apitest.Golden(t, "update_ecosystem", patch(`{"config":{"ecosystem":"pypi"},"codeArtifact":{"assumeRoleArn":"arn:aws-cn:iam::123456789012:role/r"}}`))
@@ -306,7 +306,7 @@ func badConfigs() map[string]string {
 		config(`,"ecosystem":"maven"`, maven):                                                                         "must be absent when",
 		config(auth+`"maven"`, ""):                                                                                    "must contain the credentials maven or codeArtifact",
 		config(auth+`"maven"`, `,"maven":{}`):                                                                         "must contain the credentials maven or codeArtifact",
-		config(`,"requiresAuth":true`, ""):                                                                            `ecosystem \"no_package_manager\" takes no credentials: those that do are maven`,
+		config(`,"requiresAuth":true`, ""):                                                                            `ecosystem \"no_package_manager\" takes no credentials; these ecosystems do: maven`,
 		config(auth+`"gomod"`, maven):                                                                                 `ecosystem \"gomod\" takes no credentials`,
 		config(auth+`"npm"`, maven):                                                                                   "the ecosystem npm takes the credentials npm or codeArtifact, got maven",
 		config(auth+`"maven"`, `,"pypi":{"username":"ci","password":"s3"}`):                                           "takes the credentials maven or codeArtifact, got pypi",

@@ -56,11 +56,11 @@ func (s *selectivity) atMost(ctx context.Context, db *ent.Client, c condition, m
 	if last, ok := s.known.Get(key); ok && (!last.few || time.Since(last.at) < fewTTL) {
 		return last.few, nil
 	}
-	those := db.Dependency.Query().Where(dependency.DeploymentID(deploymentID), c.index).Offset(most).Limit(1)
+	matches := db.Dependency.Query().Where(dependency.DeploymentID(deploymentID), c.index).Offset(most).Limit(1)
 	if c.singleValue {
-		those.Order(dependency.ByID()) // the order of the index, so that PostgreSQL uses it
+		matches.Order(dependency.ByID()) // the order of the index, so that PostgreSQL uses it
 	}
-	more, err := those.IDs(tenant.System(ctx))
+	more, err := matches.IDs(tenant.System(ctx))
 	if err != nil {
 		return false, err
 	}

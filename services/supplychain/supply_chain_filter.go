@@ -155,14 +155,14 @@ func (c queryPlan) intersect(ctx context.Context, db *ent.Client) (queryPlan, er
 	return c, err
 }
 
-// where is the condition on a dependency found through lead, or on any for -1. It prevents the use of indexes, except
-// the one of projects.
-func (c queryPlan) where(lead int) predicate.Dependency {
+// where is the condition on a dependency found through driving, or on any for -1. It prevents the use of indexes,
+// except the one of projects.
+func (c queryPlan) where(driving int) predicate.Dependency {
 	all := slices.Clone(c.base)
 	for i, one := range c.list {
 		switch {
-		case i == lead: // implied by its entries
-		case one.hasProject && lead < 0:
+		case i == driving: // implied by its entries
+		case one.hasProject && driving < 0:
 			all = append(all, one.where)
 		default:
 			all = append(all, store.Unindexed(one.where))
@@ -197,8 +197,8 @@ func (c queryPlan) allAtMost(ctx context.Context, db *ent.Client, most int) (all
 
 // entriesOf reads all index entries of a condition, unordered, with packIDs or packAll. If there are many, it
 // intersects them with the entries of other selective conditions.
-func (c queryPlan) entriesOf(ctx context.Context, db *ent.Client, lead int, pack []ent.AggregateFunc) ([]entry, error) {
-	entries, err := c.list[lead].readEntries(ctx, db, pack)
+func (c queryPlan) entriesOf(ctx context.Context, db *ent.Client, driving int, pack []ent.AggregateFunc) ([]entry, error) {
+	entries, err := c.list[driving].readEntries(ctx, db, pack)
 	if err != nil || len(entries) <= c.limits.window() {
 		return entries, err
 	}
@@ -207,7 +207,7 @@ func (c queryPlan) entriesOf(ctx context.Context, db *ent.Client, lead int, pack
 		return nil, err
 	}
 	for _, i := range others {
-		if i == lead || len(entries) <= c.limits.window() {
+		if i == driving || len(entries) <= c.limits.window() {
 			continue
 		}
 		other, err := c.list[i].readEntries(ctx, db, packIDs)
@@ -285,8 +285,8 @@ func (c queryPlan) after(ctx context.Context, db *ent.Client, cursor int64, most
 }
 
 // dependenciesByEntries reads dependencies through a condition's index entries, in windows and in list order.
-func (c queryPlan) dependenciesByEntries(ctx context.Context, db *ent.Client, lead int, cursor int64, most int) (rows []*ent.Dependency, err error) {
-	entries, err := c.entriesOf(ctx, db, lead, packIDs)
+func (c queryPlan) dependenciesByEntries(ctx context.Context, db *ent.Client, driving int, cursor int64, most int) (rows []*ent.Dependency, err error) {
+	entries, err := c.entriesOf(ctx, db, driving, packIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +300,7 @@ func (c queryPlan) dependenciesByEntries(ctx context.Context, db *ent.Client, le
 	for window := c.limits.window() + 4*c.size; len(rows) < most && len(ids) > 0; window *= 2 {
 		next := ids[:min(window, len(ids))]
 		ids = ids[len(next):]
-		more, err := inOrder(ctx, db, most-len(rows), withIDs(next), c.where(lead))
+		more, err := inOrder(ctx, db, most-len(rows), withIDs(next), c.where(driving))
 		if err != nil {
 			return nil, err
 		}
@@ -329,14 +329,14 @@ func (c queryPlan) repositories(ctx context.Context, db *ent.Client, cursor int6
 	if err != nil {
 		return nil, err
 	}
-	behind, lead := dependency.ProjectIDGT(cursor), c.driving
-	if lead < 0 && !c.ofProjects() {
-		if lead, err = c.atMost(ctx, db, c.limits.maxSortable); err != nil {
+	behind, driving := dependency.ProjectIDGT(cursor), c.driving
+	if driving < 0 && !c.ofProjects() {
+		if driving, err = c.atMost(ctx, db, c.limits.maxSortable); err != nil {
 			return nil, err
 		}
 	}
-	if lead >= 0 {
-		return c.repositoriesByEntries(ctx, db, lead, cursor, most)
+	if driving >= 0 {
+		return c.repositoriesByEntries(ctx, db, driving, cursor, most)
 	}
 	if c.ofProjects() {
 		return repositories(ctx, db, most, c.where(-1), behind)
@@ -359,8 +359,8 @@ func (c queryPlan) repositories(ctx context.Context, db *ent.Client, cursor int6
 }
 
 // repositoriesByEntries reads repositories through a condition's index entries.
-func (c queryPlan) repositoriesByEntries(ctx context.Context, db *ent.Client, lead int, cursor int64, most int) (found []repository, err error) {
-	entries, err := c.entriesOf(ctx, db, lead, packAll)
+func (c queryPlan) repositoriesByEntries(ctx context.Context, db *ent.Client, driving int, cursor int64, most int) (found []repository, err error) {
+	entries, err := c.entriesOf(ctx, db, driving, packAll)
 	if err != nil {
 		return nil, err
 	}
@@ -380,7 +380,7 @@ func (c queryPlan) repositoriesByEntries(ctx context.Context, db *ent.Client, le
 			n++
 		}
 		projects = projects[n:]
-		some, err := repositories(ctx, db, most-len(found), withIDs(ids), c.where(lead))
+		some, err := repositories(ctx, db, most-len(found), withIDs(ids), c.where(driving))
 		if err != nil {
 			return nil, err
 		}

@@ -24,8 +24,8 @@ import (
 // are far fewer packages than dependencies.
 func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter) (all []condition, err error) {
 	var where []predicate.DependencyPackage
-	var named []condition           // conditions that package names decide
-	var told []predicate.Dependency // other conditions in the index of packages
+	var named []condition             // conditions that package names decide
+	var others []predicate.Dependency // other conditions in the index of packages
 	if name := strings.TrimSpace(f.GetName()); name != "" {
 		where = append(where, predicate.DependencyPackage(nameHas(name)))
 		named = append(named, condition{where: nameHas(name)})
@@ -57,7 +57,7 @@ func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplyc
 			where = append(where, predicate.DependencyPackage(options.any(packageOption.named)))
 		}
 		if slices.ContainsFunc(options, func(o packageOption) bool { return o.version != nil }) {
-			told = append(told, options.any(packageOption.chosen))
+			others = append(others, options.any(packageOption.chosen))
 		}
 		named = append(named, condition{where: options.any(packageOption.chosen)})
 		if exact := exactVersions(packages); len(exact) > 0 {
@@ -69,7 +69,7 @@ func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplyc
 	}
 	if words := f.GetEcosystem(); len(words) > 0 { // on its own it has its own index
 		where = append(where, store.OneOf(dependencypackage.FieldEcosystem, words))
-		told = append(told, store.OneOf(dependency.FieldEcosystem, words))
+		others = append(others, store.OneOf(dependency.FieldEcosystem, words))
 	}
 	if !few {
 		if names, few, err = packageNames(ctx, db, s.limits.maxNames, where...); err != nil {
@@ -83,8 +83,8 @@ func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplyc
 	chosen.key = canonical(&supplychainv1.DependencyFilter{
 		Name: f.GetName(), License: f.GetLicense(), PackageFilters: f.GetPackageFilters(), Ecosystem: f.GetEcosystem(),
 	})
-	if len(told) > 0 {
-		chosen.where, chosen.index = dependency.And(chosen.where, store.Unindexed(told...)), dependency.And(chosen.index, store.Unindexed(told...))
+	if len(others) > 0 {
+		chosen.where, chosen.index = dependency.And(chosen.where, store.Unindexed(others...)), dependency.And(chosen.index, store.Unindexed(others...))
 	}
 	return append([]condition{chosen}, all...), nil
 }

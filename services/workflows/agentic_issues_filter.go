@@ -114,7 +114,7 @@ func inTime(column string, r *workflowsv1.TimeRange) predicate.AgenticIssue {
 	}
 }
 
-// labelled filters issues by a label of a kind whose value matches a condition.
+// labelled filters issues by a kind of label and a condition on its value.
 func labelled(deploymentID int64, kind string, asked bool, condition func(column string) *entsql.Predicate) predicate.AgenticIssue {
 	if !asked {
 		return nil

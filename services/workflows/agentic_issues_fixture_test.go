@@ -14,7 +14,7 @@ import (
 	"github.com/palisade/palisade/services/workflows/step"
 )
 
-// auditFixture is a deployment in which workflows have found issues.
+// auditFixture is a deployment with issues found by workflows.
 type auditFixture struct {
 	*apitest.Server
 	web, api int64

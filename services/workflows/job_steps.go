@@ -66,7 +66,7 @@ const (
 )
 
 // plan takes the steps from the version, published or not. If the version is gone, it takes the steps that have tasks,
-// in the order in which they began.
+// ordered by their start.
 func (s *stepsOfRun) plan(version *ent.WorkflowVersion, counts []taskCount, state *graph.Run) (err error) {
 	if version != nil {
 		var plan *storev1.WorkflowPlan

@@ -136,7 +136,7 @@ func setProject(ctx context.Context, tx *ent.Tx, create *ent.WorkflowRunCreate, 
 func (s *Runs) begin(ctx context.Context, tx *ent.Tx, create *ent.WorkflowRunCreate) (*ent.WorkflowRun, error) {
 	caller, ok := access.FromContext(ctx)
 	if !ok {
-		return nil, apierr.Internal(fmt.Errorf("a run is started by nobody"))
+		return nil, apierr.Internal(fmt.Errorf("a run was started without a caller"))
 	}
 	version, _ := create.Mutation().VersionID()
 	needs, err := s.engine.Needs(ctx, version)

@@ -44,8 +44,8 @@ func (s *Runs) findPrevious(ctx context.Context, r *workflowsv1.TriggerWorkflowJ
 	return row, nil
 }
 
-// changedField returns the first field in which a request differs from the request that started a run; "" if they are
-// equal. An explicit default equals an absent value.
+// changedField returns the first field with a difference between a request and the one that started a run; "" if they
+// are equal. An explicit default equals an absent value.
 func (s *Runs) changedField(ctx context.Context, row *ent.WorkflowRun, r *workflowsv1.TriggerWorkflowJobRequest) (string, error) {
 	project := int64(0)
 	if row.ProjectID != nil {
@@ -85,8 +85,8 @@ func sameRef(row *ent.WorkflowRun, given string) bool {
 	return given == "" || given == row.GitRef
 }
 
-// changedInput returns the first input in which a request differs from a run. Absent inputs get the defaults of the
-// run's workflow version.
+// changedInput returns the first input with a difference between a request and a run. Absent inputs get the defaults of
+// the run's workflow version.
 func (s *Runs) changedInput(ctx context.Context, row *ent.WorkflowRun, r *workflowsv1.TriggerWorkflowJobRequest) (string, error) {
 	version, err := readVersion(ctx, s.store.Reader, row.VersionID)
 	if err != nil {

@@ -43,7 +43,7 @@ func (s *Tasks) limit(ctx context.Context) (context.Context, error) {
 	grant, ok := access.GrantFromContext(ctx)
 	caller, known := access.FromContext(ctx)
 	if !ok || !known {
-		return nil, apierr.Internal(fmt.Errorf("a task is asked for by nobody"))
+		return nil, apierr.Internal(fmt.Errorf("a task was requested without a caller"))
 	}
 	if grant.Role == access.RoleAdmin {
 		return ctx, nil

@@ -13,7 +13,7 @@ import (
 // Mask replaces each secret part in a displayed URL.
 const Mask = "***"
 
-// capabilityHosts are chat and automation services whose webhook URLs are credentials by themselves. A leading dot
+// capabilityHosts are chat and automation services with webhook URLs that are credentials by themselves. A leading dot
 // includes all subdomains.
 var capabilityHosts = []string{
 	"discord.com", "discordapp.com", "hooks.slack.com", ".webhook.office.com", ".logic.azure.com", ".powerplatform.com",

@@ -131,7 +131,7 @@ func Block(policies []Policy, findings []Facts) Decision {
 	counts := make([]int, len(policies))
 	for i := range findings {
 		f := canonical(findings[i])
-		if decided[f.Status] {
+		if resolved[f.Status] {
 			continue
 		}
 		blocked := false
@@ -166,7 +166,7 @@ func (p *Policy) describe(findings int) string {
 	return text
 }
 
-// decided are the statuses of findings that need no action.
-var decided = map[string]bool{
+// resolved are the statuses of findings that need no action.
+var resolved = map[string]bool{
 	lifecycle.Fixed: true, lifecycle.Removed: true, lifecycle.Muted: true, lifecycle.Ignored: true,
 }

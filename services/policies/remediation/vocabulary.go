@@ -116,7 +116,7 @@ var conditionTypes = []ConditionType{
 var actionTypes = []ActionType{
 	{
 		Type: ActionBlock, Optional: []string{ConfigReason},
-		Description: "The scan fails: its scanner is told to exit with 1, and why. The config may have a reason, which people read beside the name of the policy.",
+		Description: "The scan fails: its scanner exits with 1 and shows why. The config may have a reason, which people see with the name of the policy.",
 	},
 	{
 		Type:        ActionComment,
@@ -130,7 +130,7 @@ func ConditionTypes() []ConditionType { return slices.Clone(conditionTypes) }
 // ActionTypes lists all types of actions.
 func ActionTypes() []ActionType { return slices.Clone(actionTypes) }
 
-// Canonical returns the form in which values are stored and compared: fixed words in lower case, others unchanged.
+// Canonical returns the form of values for storage and comparison: fixed words in lower case, others unchanged.
 func (t ConditionType) Canonical(value string) string {
 	if len(t.Values) == 0 {
 		return value

@@ -96,7 +96,7 @@ func outcomeAt(attr Attr, at []uint32, status []Status, end uint32) Outcome {
 	return StillOpen
 }
 
-// Appeared counts findings by the bucket in which they were first found and their outcome at its end.
+// Appeared counts findings by the bucket of their first appearance and by their outcome at its end.
 func (s *Snapshot) Appeared(f *Filter, since uint32, ends []uint32) [][Outcomes]int32 {
 	line := newTimeline(ends)
 	counts := fold(s, f, func() []int32 { return make([]int32, len(ends)*int(Outcomes)) }, func(counts []int32, c *chunk, i int) {

@@ -104,7 +104,7 @@ func (t *Table) snapshot(chunks []*chunk) *Snapshot {
 	return s
 }
 
-// With returns a snapshot in which the rows replace the ones with the same id, or are added. s is unchanged.
+// With returns a snapshot where the rows replace the ones with the same id, or are added. s is unchanged.
 func (t *Table) With(s *Snapshot, rows []Row) *Snapshot {
 	rows = slices.Clone(rows)
 	slices.SortFunc(rows, func(a, b Row) int { return cmp.Compare(a.ID, b.ID) })

@@ -80,7 +80,7 @@ func connection(err error) *Error {
 	case network != nil, errors.Is(err, context.Canceled):
 		return &Error{Kind: Unreachable, Text: egress.Describe(err) + unreachableAdvice, cause: err}
 	}
-	return malformed("the host's answer is not that of this type of host: check type and baseUrl", err)
+	return malformed("the host's answer is not from this type of host: check type and baseUrl", err)
 }
 
 const unreachableAdvice = ": check baseUrl, or try again later"

@@ -58,7 +58,7 @@ func (h *gitHub) account(ctx context.Context, namespace string) (*github.User, *
 		return nil, nil, gitHubError(err)
 	}
 	if user.GetID() == 0 || user.GetLogin() == "" {
-		return nil, nil, malformed("the host's answer is not that of GitHub: check type and baseUrl", nil)
+		return nil, nil, malformed("the host's answer is not from GitHub: check type and baseUrl", nil)
 	}
 	return user, response, nil
 }

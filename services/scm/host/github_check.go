@@ -88,7 +88,7 @@ func probeTarget(repositories []*github.Repository) *github.Repository {
 func (h *gitHub) probeRepository(ctx context.Context, r *github.Repository, scopes *scmv1.ScmTokenScopes) error {
 	owner, name, err := splitRepository(r.GetFullName())
 	if err != nil {
-		return malformed("the host's list of repositories is not that of GitHub", err)
+		return malformed("the host's list of repositories is not in GitHub's format", err)
 	}
 	_, _, err = h.client.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{ListOptions: github.ListOptions{PerPage: 1}})
 	if err := allowed(&scopes.ReadPullRequest, gitHubError(err)); err != nil {

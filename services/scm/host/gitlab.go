@@ -48,7 +48,7 @@ func (h *gitLab) owner(ctx context.Context, namespace string) (owner, error) {
 	//lint:ignore SA1019 GitLab's API keeps the parameter; without it the answer holds 100 whole projects
 	group, _, err := h.client.Groups.GetGroup(namespace, &gitlab.GetGroupOptions{WithProjects: gitlab.Ptr(false)}, gitlab.WithContext(ctx))
 	if err == nil && group.ID == 0 {
-		return owner{}, malformed("the host's answer is not that of GitLab: check type and baseUrl", nil)
+		return owner{}, malformed("the host's answer is not from GitLab: check type and baseUrl", nil)
 	}
 	if err == nil {
 		return owner{group: group}, nil

@@ -19,7 +19,7 @@ func (h *gitLab) Check(ctx context.Context, namespace string) (Account, error) {
 		return Account{}, gitLabError(err)
 	}
 	if token.UserID == 0 {
-		return Account{}, malformed("the host's answer is not that of GitLab: check type and baseUrl", nil)
+		return Account{}, malformed("the host's answer is not from GitLab: check type and baseUrl", nil)
 	}
 	of, err := h.owner(ctx, namespace)
 	if err != nil {

@@ -87,7 +87,7 @@ func RequestURL(host Host, repositoryURL string, number int64) string {
 }
 
 // ErrMalformed: the body is not in the host's format.
-var ErrMalformed = errors.New("the body is not that of a webhook of this host")
+var ErrMalformed = errors.New("the body is not a webhook of this host")
 
 // Parse parses a body. name is the host's event name from the header. Events that are not processed have the kind
 // Other, without an error. All texts of an event are valid UTF-8 without NUL characters.

@@ -8,7 +8,7 @@ import (
 	"github.com/palisade/palisade/services/workflows/definition"
 )
 
-// flow builds a definition whose steps begin in line 3, one per line.
+// flow builds a definition with its steps from line 3 on, one per line.
 func flow(steps ...string) string { return "name: a\nsteps:\n- " + strings.Join(steps, "\n- ") + "\n" }
 
 // refused lists invalid definitions with all their problems.

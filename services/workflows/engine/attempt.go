@@ -285,9 +285,9 @@ func (e *Engine) keepLease(parent context.Context, h *leasedAttempt) (_ context.
 			case <-ctx.Done():
 				return
 			case now := <-ticker.C:
-				mine, err := e.checkLease(ctx, h, now, now.After(next))
+				owned, err := e.checkLease(ctx, h, now, now.After(next))
 				switch {
-				case err == nil && !mine, err != nil && now.After(until):
+				case err == nil && !owned, err != nil && now.After(until):
 					cancel(errLost)
 				case err == nil && now.After(next):
 					next, until = now.Add(heartbeat), now.Add(lease)
@@ -303,7 +303,7 @@ func (e *Engine) keepLease(parent context.Context, h *leasedAttempt) (_ context.
 }
 
 // checkLease checks whether a worker still owns its attempt, and renews the lease if that is due.
-func (e *Engine) checkLease(ctx context.Context, h *leasedAttempt, now time.Time, extend bool) (mine bool, err error) {
+func (e *Engine) checkLease(ctx context.Context, h *leasedAttempt, now time.Time, extend bool) (owned bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeat)
 	defer cancel()
 	if !extend {

@@ -191,8 +191,8 @@ func (e *Engine) Heartbeat(ctx context.Context, taskID int64, token string, leas
 		return time.Time{}, err
 	}
 	until := leaseEnd(time.Now(), lease, store.Time(*attempt.Deadline))
-	mine, err := e.extend(ctx, attempt.ID, attempt.Worker, until)
-	if err == nil && !mine {
+	owned, err := e.extend(ctx, attempt.ID, attempt.Worker, until)
+	if err == nil && !owned {
 		err = claimOver(taskID)
 	}
 	return store.Time(until), err

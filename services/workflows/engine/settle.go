@@ -143,13 +143,13 @@ func runningUnder(id int64, worker string) []predicate.WorkflowAttempt {
 }
 
 // extend renews a worker's lease; false if the worker no longer owns the attempt.
-func (e *Engine) extend(ctx context.Context, id int64, worker string, until int64) (mine bool, err error) {
+func (e *Engine) extend(ctx context.Context, id int64, worker string, until int64) (owned bool, err error) {
 	err = e.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		n, err := tx.WorkflowAttempt.Update().Where(runningUnder(id, worker)...).SetLeaseUntil(until).Save(ctx)
-		mine = n == 1
+		owned = n == 1
 		return err
 	})
-	return mine, err
+	return owned, err
 }
 
 // settle ends an attempt and creates its follow-up tasks in one transaction. It takes effect only if the attempt is

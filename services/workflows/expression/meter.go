@@ -78,7 +78,7 @@ func (c *metered) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 // Eval implements interpreter.Interpretable.
 func (c *metered) Eval(vars interpreter.Activation) ref.Val { return c.Exec(interpreter.AsFrame(vars)) }
 
-// affordable checks the arguments of functions whose result can be far larger than their arguments, before the call.
+// affordable checks the arguments of functions with results far larger than their arguments, before the call.
 func (c *metered) affordable(frame *interpreter.ExecutionFrame) bool {
 	switch c.Function() {
 	case "replace", "join", "format":

@@ -24,7 +24,7 @@ var choice = []Step{
 	{Name: "left", Next: []string{"end"}}, {Name: "right", Next: []string{"end"}}, {Name: "end"},
 }
 
-// each is a foreach whose branches have two steps.
+// each is a foreach with two steps per branch.
 var each = []Step{
 	{Name: "units", Next: []string{"read"}}, {Name: "read", Next: []string{"judge"}, ContinueOnError: true},
 	{Name: "judge", Next: []string{"all"}}, {Name: "all", Next: []string{"end"}}, {Name: "end"},

@@ -160,7 +160,7 @@ func (l *flat[T]) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// internalError is an error whose cause goes to the log only.
+// internalError is an error with a cause for the log only.
 type internalError struct {
 	text  string
 	cause error
