@@ -19,18 +19,20 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// surroundings are the rules and projects of a page of findings, read in two queries.
-type surroundings struct {
+// catalog holds the rules and projects of a page of findings. Two queries read it.
+type catalog struct {
 	rules    map[int64]*findingsv1.FindingRule
 	projects map[int64]*ent.Project
 }
 
-func readSurroundings(ctx context.Context, db *ent.Client, parsed *parsedRules, rows []*ent.Finding) (*surroundings, error) {
+func readCatalog(
+	ctx context.Context, db *ent.Client, parsed *parsedRules, rows []*ent.Finding,
+) (*catalog, error) {
 	rules, projects := map[int64]*findingsv1.FindingRule{}, map[int64]*ent.Project{}
 	for _, row := range rows {
 		rules[row.RuleID], projects[row.ProjectID] = nil, nil
 	}
-	// One parameter for all ids: the text of the statement is always the same, and prepared already.
+	// All ids are one parameter, so that the text of the statement is always the same and stays prepared.
 	ruleIDs, projectIDs := slices.Collect(maps.Keys(rules)), slices.Collect(maps.Keys(projects))
 	stored, err := db.Rule.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(rule.FieldID), ruleIDs)) }).
 		Select(rule.FieldID, rule.FieldContent).All(ctx)
@@ -50,7 +52,7 @@ func readSurroundings(ctx context.Context, db *ent.Client, parsed *parsedRules, 
 	for _, p := range found {
 		projects[p.ID] = p
 	}
-	// What was deleted between the queries is shown as empty: clients index into it.
+	// A rule or project that was deleted between the queries becomes an empty message: clients index into it.
 	for id, p := range projects {
 		if p == nil {
 			projects[id] = &ent.Project{ID: id}
@@ -61,18 +63,18 @@ func readSurroundings(ctx context.Context, db *ent.Client, parsed *parsedRules, 
 			rules[id] = &findingsv1.FindingRule{}
 		}
 	}
-	return &surroundings{rules: rules, projects: projects}, nil
+	return &catalog{rules: rules, projects: projects}, nil
 }
 
-// parsedRules keeps rules as they were parsed: a page shows many rules, and the next page mostly the same. The stored
-// bytes are compared at every use, so that a changed text shows at once, whichever node changed it.
+// parsedRules caches parsed rules: the next page mostly shows the same rules. Each use compares the stored bytes, so
+// that a changed text shows at once, whichever node changed it.
 type parsedRules struct {
 	latest *lru.Cache[int64, parsedRule]
 }
 
 type parsedRule struct {
 	stored []byte
-	rule   *findingsv1.FindingRule // shared by requests: never changed
+	rule   *findingsv1.FindingRule // shared by requests, immutable
 }
 
 func newParsedRules() *parsedRules {

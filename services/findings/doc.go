@@ -1,3 +1,3 @@
-// Package findings serves what scans found and what people decided about it: the service groups findings, secrets,
-// triage and finding identity. Package list makes the pages of findings.
+// Package findings serves the service groups findings, secrets, triage and finding identity. Package list serves the
+// pages of the list of findings.
 package findings

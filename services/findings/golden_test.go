@@ -16,7 +16,7 @@ import (
 
 var committed = timestamppb.New(store.Time(base))
 
-// common is the content that all variants share.
+// common returns the content that all variants share.
 func common() *storev1.FindingContent {
 	return &storev1.FindingContent{
 		Location:       &findingsv1.FindingLocation{FilePath: "app/db <1>.py", Line: 42, Column: 9, EndLine: 43, EndColumn: 31},
@@ -70,10 +70,10 @@ func secretContent() *storev1.FindingContent {
 	return c
 }
 
-// seedGolden stores of each variant one finding with everything and one with as little as possible.
+// seedGolden stores two findings of each variant: one with all fields and one with the required fields only.
 func seedGolden(t *testing.T, s *apitest.Server) {
 	t.Helper()
-	l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){
+	l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){
 		"acme/web":  func(p *ent.ProjectCreate) { p.SetScmType("SCM_TYPE_GITHUB").SetVisibility("private") },
 		"acme/void": func(p *ent.ProjectCreate) { p.SetURL("").SetDefaultBranch("") },
 	})
@@ -90,7 +90,8 @@ func seedGolden(t *testing.T, s *apitest.Server) {
 	)
 }
 
-// The variants of a finding have exactly these bytes, with everything and with as little as possible, over both ports.
+// The JSON of each variant equals its golden file, with all fields and with the required fields only, over HTTP and
+// gRPC.
 func TestGoldenBodies(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -117,7 +118,7 @@ func TestGoldenBodies(t *testing.T) {
 	})
 }
 
-// secretsPath is where the secrets of a deployment are listed.
+// secretsPath returns the path of the list of secrets of a deployment.
 func secretsPath(of apitest.Tenant) string {
 	return "/api/v1/deployments/" + strconv.FormatInt(of.DeploymentID, 10) + "/secrets"
 }
@@ -143,11 +144,11 @@ func TestGoldenSecrets(t *testing.T) {
 	})
 }
 
-// Golden files have one time for all; the times themselves are looked at here.
+// Golden files replace all times. This test checks the times.
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
+		l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
 		l.seed(t, s,
 			fact{label: "a", at: 1, createdAt: -30_123_456, updatedAt: 44, triage: "fixing", triagedAt: 877_000},
 			fact{label: "b", kind: "secrets", createdAt: -30_123_456, updatedAt: 44, triage: "fixing", triagedAt: 877_000})

@@ -54,7 +54,7 @@ func TestIdentityChangesOverGRPC(t *testing.T) {
 	})
 }
 
-// Members of a team change what is in its projects, and only with more than the right to read.
+// Members of a team change identities in its projects only, and need more than the read role.
 func TestIdentityChangesOfTeams(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -103,7 +103,7 @@ func TestIdentityChangesOfTeams(t *testing.T) {
 	})
 }
 
-// Changes, decisions and scans of one project at the same time take turns.
+// Concurrent identity changes, triage and scans of one project are serialized.
 func TestIdentityChangesAtOnce(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -28,7 +28,7 @@ const (
 	defaultChanges = 100
 )
 
-// FindingIdentity is the service group that explains and changes by what findings are recognised.
+// FindingIdentity is the service group that explains and changes the identities of findings.
 type FindingIdentity struct {
 	findingsv1.UnimplementedFindingIdentityServiceServer
 	store *store.Store
@@ -63,7 +63,7 @@ func (s *FindingIdentity) ListIdentityChanges(ctx context.Context, r *findingsv1
 	if r.Limit != nil {
 		limit = int(r.GetLimit())
 	}
-	rows, err := shownChanges(query).Limit(limit + 1).All(ctx)
+	rows, err := newestChanges(query).Limit(limit + 1).All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func (s *FindingIdentity) ListIdentityChanges(ctx context.Context, r *findingsv1
 	return out, nil
 }
 
-// shownChanges orders changes, the newest first, and leaves out the blob that only their undoing needs.
-func shownChanges(query *ent.IdentityChangeQuery) *ent.IdentityChangeQuery {
+// newestChanges orders changes, newest first. It does not read the column before, which only an undo needs.
+func newestChanges(query *ent.IdentityChangeQuery) *ent.IdentityChangeQuery {
 	query.Order(ent.Desc(identitychange.FieldID)).Select(identitychange.FieldID, identitychange.FieldProjectID, identitychange.FieldKind,
 		identitychange.FieldFindingID, identitychange.FieldOtherID, identitychange.FieldNote, identitychange.FieldActorKind,
 		identitychange.FieldActorID, identitychange.FieldAt, identitychange.FieldUndoneAt)
@@ -103,7 +103,7 @@ func convertChange(row *ent.IdentityChange) *findingsv1.IdentityChange {
 	return out
 }
 
-// begin holds the project of a finding, as triage and scans do, and prepares a change in it.
+// begin starts a change of identities. On PostgreSQL it locks the project, as triage and imports do.
 func (s *FindingIdentity) begin(ctx context.Context, tx *ent.Tx, projectID int64, note string) (*identityEdit, error) {
 	if s.store.Postgres() {
 		if _, err := tx.Project.Query().Where(project.ID(projectID)).ForUpdate().OnlyID(ctx); err != nil {
@@ -118,7 +118,7 @@ func (s *FindingIdentity) begin(ctx context.Context, tx *ent.Tx, projectID int64
 	return e, nil
 }
 
-// projectOf is the project of a finding that the caller may decide about.
+// projectOf returns the project of a finding that the caller may see.
 func projectOf(ctx context.Context, tx *ent.Tx, id int64) (int64, error) {
 	row, err := tx.Finding.Query().Where(finding.ID(id)).Select(finding.FieldID, finding.FieldProjectID).Only(ctx)
 	if ent.IsNotFound(err) {
@@ -132,7 +132,7 @@ func projectOf(ctx context.Context, tx *ent.Tx, id int64) (int64, error) {
 
 func noFinding(id int64) error { return apierr.NotFound("no finding %d", id) }
 
-// finish writes the rows that were edited, their events and the change itself.
+// finish writes the changed findings and the identity change.
 func (e *identityEdit) finish(ctx context.Context, kind string, findingID, otherID int64, created []int64) (*ent.IdentityChange, error) {
 	before, err := e.before(created)
 	if err != nil {

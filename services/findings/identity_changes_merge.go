@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// MergeFindings makes one identity of two, on all refs of the project.
+// MergeFindings merges two identities on all refs of the project.
 func (s *FindingIdentity) MergeFindings(ctx context.Context, r *findingsv1.MergeFindingsRequest) (*findingsv1.MergeFindingsResponse, error) {
 	out := &findingsv1.MergeFindingsResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -32,15 +32,15 @@ func (s *FindingIdentity) MergeFindings(ctx context.Context, r *findingsv1.Merge
 		if err != nil {
 			return err
 		}
-		from, err := e.one(ctx, r.GetFindingId())
+		from, err := e.loadByID(ctx, r.GetFindingId())
 		if err != nil {
 			return err
 		}
-		into, err := e.one(ctx, r.GetInto())
+		into, err := e.loadByID(ctx, r.GetInto())
 		if err != nil {
 			return err
 		}
-		if err := mayMerge(from, into); err != nil {
+		if err := validateMerge(from, into); err != nil {
 			return err
 		}
 		if err := e.merge(ctx, from, into); err != nil {
@@ -60,8 +60,8 @@ func (s *FindingIdentity) MergeFindings(ctx context.Context, r *findingsv1.Merge
 	return out, err
 }
 
-// mayMerge refuses two findings that cannot be the same.
-func mayMerge(from, into *editedFinding) error {
+// validateMerge refuses two findings that cannot have the same identity.
+func validateMerge(from, into *editedFinding) error {
 	if from.ID == into.ID {
 		return apierr.InvalidArgument("into", "into must be another finding, got %d for both", into.ID)
 	}
@@ -84,41 +84,41 @@ func mayMerge(from, into *editedFinding) error {
 	return nil
 }
 
-// merge gives all findings of one identity the name of another one.
+// merge moves all findings of one identity to another identity.
 func (e *identityEdit) merge(ctx context.Context, from, into *editedFinding) error {
-	stay, err := e.family(ctx, into, into.Fingerprint)
+	staying, err := e.loadIdentity(ctx, into, into.Fingerprint)
 	if err != nil {
 		return err
 	}
-	all, err := e.family(ctx, from, from.Fingerprint)
+	all, err := e.loadIdentity(ctx, from, from.Fingerprint)
 	if err != nil {
 		return err
 	}
-	leave, byRef := []*editedFinding{}, map[string]*editedFinding{}
+	leaving, byRef := []*editedFinding{}, map[string]*editedFinding{}
 	for _, row := range all {
 		if row.AnalysisCategory == from.AnalysisCategory && row.Tool == from.Tool {
-			leave = append(leave, row)
+			leaving = append(leaving, row)
 		}
 	}
-	for _, row := range stay {
+	for _, row := range staying {
 		if row.AnalysisCategory == into.AnalysisCategory && row.Tool == into.Tool {
 			byRef[row.Ref] = row
 		}
 	}
-	if err := mayMeet(leave, byRef); err != nil {
+	if err := refuseBothSeen(leaving, byRef); err != nil {
 		return err
 	}
-	decided := decisionOn(stay)
+	decided := latestDecision(staying)
 	if decided == nil {
-		if decided = decisionOn(leave); decided != nil {
-			for _, row := range stay {
+		if decided = latestDecision(leaving); decided != nil {
+			for _, row := range staying {
 				decided.apply(row, fmt.Sprintf("the decision about finding %d", from.ID))
 			}
 		}
 	}
-	for _, row := range leave {
-		twin := byRef[row.Ref]
-		if twin == nil {
+	for _, row := range leaving {
+		sibling := byRef[row.Ref]
+		if sibling == nil {
 			row.reason = fmt.Sprintf("the same as finding %d", into.ID)
 			row.Fingerprint = into.Fingerprint
 			if decided != nil {
@@ -126,29 +126,29 @@ func (e *identityEdit) merge(ctx context.Context, from, into *editedFinding) err
 			}
 			continue
 		}
-		if err := row.dieInto(twin, e.gives(row, twin), decided == nil); err != nil {
+		if err := row.mergeInto(sibling, e.suppliesScanData(row, sibling), decided == nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// mayMeet refuses to make one of two findings that are both in the code of a ref: the next scan would find two results
-// for one finding, and make the other one anew.
-func mayMeet(rows []*editedFinding, byRef map[string]*editedFinding) error {
+// refuseBothSeen refuses to merge two findings of a ref if its latest scan reported both. The next scan would have two
+// results for one finding, and would create the second finding again.
+func refuseBothSeen(rows []*editedFinding, byRef map[string]*editedFinding) error {
 	for _, row := range rows {
-		twin := byRef[row.Ref]
-		if twin == nil || !lifecycle.Seen(row.State) || !lifecycle.Seen(twin.State) {
+		sibling := byRef[row.Ref]
+		if sibling == nil || !lifecycle.Seen(row.State) || !lifecycle.Seen(sibling.State) {
 			continue
 		}
-		return apierr.FailedPrecondition("findings %d (%s) and %d (%s) are both in the code of %s: only one of two findings that are the same may be "+
-			"seen by the latest scan of a ref", row.ID, row.place(), twin.ID, twin.place(), row.Ref)
+		return apierr.FailedPrecondition("findings %d (%s) and %d (%s) cannot be merged: the latest scan of %s reported both",
+			row.ID, row.location(), sibling.ID, sibling.location(), row.Ref)
 	}
 	return nil
 }
 
-// place is the file and line in words.
-func (f *editedFinding) place() string {
+// location returns the file and the line as a text.
+func (f *editedFinding) location() string {
 	content, err := blob.Decode(f.Content)
 	if err != nil || content.GetLocation().GetFilePath() == "" {
 		return "no file"
@@ -156,37 +156,38 @@ func (f *editedFinding) place() string {
 	return fmt.Sprintf("%s:%d", content.GetLocation().GetFilePath(), content.GetLocation().GetLine())
 }
 
-// dieInto removes a finding in favour of another one on its ref. gives says that what scans say about it is true of the
-// other one; provisional, that automation's decision about it goes along, where there is none about the other.
-func (f *editedFinding) dieInto(twin *editedFinding, gives, provisional bool) error {
-	if gives {
-		if err := swapSight(twin, f); err != nil {
+// mergeInto removes a finding in favour of its sibling on the same ref. With supplies, the sibling takes over its scan
+// data. With provisional, the sibling takes over a decision of automation, if it has no decision itself.
+func (f *editedFinding) mergeInto(sibling *editedFinding, supplies, provisional bool) error {
+	if supplies {
+		if err := swapScanData(sibling, f); err != nil {
 			return err
 		}
 	}
-	if provisional && twin.TriageState == lifecycle.Untriaged && f.TriageState != lifecycle.Untriaged {
-		twin.TriageState, twin.TriageReason, twin.TriagedAt = f.TriageState, f.TriageReason, f.TriagedAt
+	if provisional && sibling.TriageState == lifecycle.Untriaged && f.TriageState != lifecycle.Untriaged {
+		sibling.TriageState, sibling.TriageReason, sibling.TriagedAt = f.TriageState, f.TriageReason, f.TriagedAt
 	}
-	if twin.TriageComment == nil {
-		twin.TriageComment = f.TriageComment
+	if sibling.TriageComment == nil {
+		sibling.TriageComment = f.TriageComment
 	}
-	id := twin.ID
-	f.MergedInto, f.State = &id, lifecycle.Removed // it keeps its name, so that nothing else gets it
+	id := sibling.ID
+	f.MergedInto, f.State = &id, lifecycle.Removed // it keeps its identity, so that no other finding gets it
 	f.reason = fmt.Sprintf("the same as finding %d", id)
-	twin.reason = strings.TrimPrefix(twin.reason+fmt.Sprintf("; finding %d was the same", f.ID), "; ")
+	sibling.reason = strings.TrimPrefix(sibling.reason+fmt.Sprintf("; finding %d was the same", f.ID), "; ")
 	return nil
 }
 
-// gives says which of two findings of a ref is nearer to the code, and so gives evidence, content and state. When a
-// split is undone it is the new one, unless a scan has found the old one again.
-func (e *identityEdit) gives(from, into *editedFinding) bool {
+// suppliesScanData reports whether from supplies the scan data (evidence, content, state) of a merge: its state is
+// closer to the code. When a split is undone, from is the new finding and supplies it, unless a scan reported the old
+// finding again.
+func (e *identityEdit) suppliesScanData(from, into *editedFinding) bool {
 	if e.undoesSplit {
 		return !lifecycle.Seen(into.State)
 	}
 	return presence(from.State) > presence(into.State)
 }
 
-// presence orders states by how much of the finding there is.
+// presence orders states: seen by the latest scan, fixed, removed.
 func presence(state string) int {
 	switch {
 	case lifecycle.Seen(state):
@@ -197,15 +198,15 @@ func presence(state string) int {
 	return 0
 }
 
-// decisionAbout is what was decided about an identity.
-type decisionAbout struct {
+// decision is the triage of an identity.
+type decision struct {
 	state           string
 	reason, comment *string
 	at              *int64
 }
 
-// decisionOn is the latest decision that all refs share; nil when there is none.
-func decisionOn(rows []*editedFinding) *decisionAbout {
+// latestDecision returns the latest decision that applies to all refs, or nil.
+func latestDecision(rows []*editedFinding) *decision {
 	var last *editedFinding
 	for _, row := range rows {
 		if row.TriageState == lifecycle.Untriaged || !lifecycle.Spreads(row.TriageState) {
@@ -218,11 +219,11 @@ func decisionOn(rows []*editedFinding) *decisionAbout {
 	if last == nil {
 		return nil
 	}
-	return &decisionAbout{last.TriageState, last.TriageReason, last.TriageComment, last.TriagedAt}
+	return &decision{last.TriageState, last.TriageReason, last.TriageComment, last.TriagedAt}
 }
 
-// apply decides about a finding as about the identity. A note of its own stays where the decision has none.
-func (d *decisionAbout) apply(row *editedFinding, reason string) {
+// apply copies the decision to a finding. The finding keeps its comment if the decision has none.
+func (d *decision) apply(row *editedFinding, reason string) {
 	row.TriageState, row.TriageReason, row.TriagedAt, row.reason = d.state, d.reason, d.at, reason
 	if d.comment != nil {
 		row.TriageComment = d.comment

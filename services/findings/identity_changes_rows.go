@@ -20,18 +20,18 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// editBatch is how many findings one statement writes: 40 columns each, of the 32,766 parameters that SQLite allows.
+// editBatch is how many findings one statement writes. Each has 40 columns; SQLite allows 32,766 parameters.
 const editBatch = 200
 
-// editedFinding is a finding before and while it is changed.
+// editedFinding is a finding with its old and its new values.
 type editedFinding struct {
 	old ent.Finding
 	*ent.Finding
-	// reason of its event.
+	// reason is the reason in the event.
 	reason string
 }
 
-// identityEdit changes identities in one project, inside a transaction that holds the project.
+// identityEdit changes identities in one project, in a transaction that has locked the project.
 type identityEdit struct {
 	tx                      *ent.Tx
 	deploymentID, projectID int64
@@ -43,20 +43,20 @@ type identityEdit struct {
 	undoesSplit             bool
 }
 
-// load reads findings of the project for change, in the order of their ids. A finding that was read already is given as
-// it was changed.
+// load reads findings of the project to change them, in the order of their ids. A finding that was loaded before is
+// returned with its changes.
 func (e *identityEdit) load(ctx context.Context, where ...predicate.Finding) ([]*editedFinding, error) {
 	return e.read(ctx, e.tx.Finding.Query().Where(where...))
 }
 
-// named is load for findings that are named.
-func (e *identityEdit) named(ctx context.Context, ids ...int64) ([]*editedFinding, error) {
+// loadByIDs loads findings by their ids.
+func (e *identityEdit) loadByIDs(ctx context.Context, ids ...int64) ([]*editedFinding, error) {
 	query := e.tx.Finding.Query()
 	query.Modify(store.FoundByIDs(ids))
 	return e.read(ctx, query)
 }
 
-// read sorts the rows itself: for an order by id SQLite without statistics reads all findings of the deployment.
+// read sorts the rows in memory. For ORDER BY id, SQLite without statistics scans all findings of the deployment.
 func (e *identityEdit) read(ctx context.Context, query *ent.FindingQuery) ([]*editedFinding, error) {
 	found, err := query.Where(finding.ProjectID(e.projectID)).All(ctx)
 	if err != nil {
@@ -73,9 +73,9 @@ func (e *identityEdit) read(ctx context.Context, query *ent.FindingQuery) ([]*ed
 	return out, nil
 }
 
-// one reads the finding that a request names.
-func (e *identityEdit) one(ctx context.Context, id int64) (*editedFinding, error) {
-	rows, err := e.named(ctx, id)
+// loadByID loads one finding, or returns an error if it does not exist.
+func (e *identityEdit) loadByID(ctx context.Context, id int64) (*editedFinding, error) {
+	rows, err := e.loadByIDs(ctx, id)
 	if err == nil && len(rows) == 0 {
 		err = noFinding(id)
 	}
@@ -85,12 +85,13 @@ func (e *identityEdit) one(ctx context.Context, id int64) (*editedFinding, error
 	return rows[0], nil
 }
 
-// family reads the living findings of one name, on all refs and of all analyses: they share decisions.
-func (e *identityEdit) family(ctx context.Context, of *editedFinding, name string) ([]*editedFinding, error) {
-	return e.load(ctx, finding.Fingerprint(name), finding.IssueType(of.IssueType), finding.MergedIntoIsNil())
+// loadIdentity loads the findings of an identity that are not merged, on all refs and of all analyses. They share
+// decisions.
+func (e *identityEdit) loadIdentity(ctx context.Context, of *editedFinding, fingerprint string) ([]*editedFinding, error) {
+	return e.load(ctx, finding.Fingerprint(fingerprint), finding.IssueType(of.IssueType), finding.MergedIntoIsNil())
 }
 
-// changed are the findings that are not as they were, by id.
+// changed returns the findings with changes, by id.
 func (e *identityEdit) changed() (rows []*editedFinding) {
 	for _, row := range e.rows {
 		if row.isChanged() {
@@ -101,7 +102,7 @@ func (e *identityEdit) changed() (rows []*editedFinding) {
 	return rows
 }
 
-// touched are the findings that were changed, and those into which another one died.
+// touched returns the findings with changes and the findings that another one was merged into, by id.
 func (e *identityEdit) touched() []*editedFinding {
 	rows := slices.DeleteFunc(slices.Collect(maps.Values(e.rows)), func(row *editedFinding) bool { return row.reason == "" && !row.isChanged() })
 	slices.SortFunc(rows, byID)
@@ -120,8 +121,8 @@ func (f *editedFinding) isChanged() bool {
 
 func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// before is what undoing needs: the findings that were touched, as they were. What scans say about them is not in it: a
-// finding that dies keeps that of the one that it was merged into (see swapSight).
+// before returns the old values of the touched findings, for an undo. Scan data is not part of it: a merged finding
+// keeps the old scan data of its sibling (see swapScanData).
 func (e *identityEdit) before(created []int64) ([]byte, error) {
 	before := &storev1.IdentityBefore{Created: created}
 	for _, row := range e.touched() {
@@ -138,7 +139,7 @@ func (e *identityEdit) before(created []int64) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(before)
 }
 
-// save writes the findings that were changed. Whoever calls it has set their status.
+// save writes the findings with changes. The caller has set their status.
 func (e *identityEdit) save(ctx context.Context) error {
 	for part := range slices.Chunk(e.changed(), editBatch) {
 		rows := make([]*ent.FindingCreate, len(part))
@@ -159,7 +160,7 @@ func (e *identityEdit) save(ctx context.Context) error {
 	return nil
 }
 
-// create makes the row of a finding.
+// create returns the builder of a finding.
 func (e *identityEdit) create(f *ent.Finding) *ent.FindingCreate {
 	row := e.tx.Finding.Create().SetDeploymentID(e.deploymentID).SetProjectID(f.ProjectID).SetRuleID(f.RuleID).
 		SetFirstSeenScanID(f.FirstSeenScanID).SetRef(f.Ref).SetTool(f.Tool).SetAnalysisCategory(f.AnalysisCategory).
@@ -178,8 +179,7 @@ func (e *identityEdit) create(f *ent.Finding) *ent.FindingCreate {
 	return row
 }
 
-// record writes an event for each finding that was changed or that another one died into. Reports read findings again
-// whose events they see.
+// record writes an event for each touched finding. Reports reload the findings of new events.
 func (e *identityEdit) record(ctx context.Context, kind string) error {
 	for part := range slices.Chunk(e.touched(), editBatch) {
 		events := make([]*ent.FindingEventCreate, len(part))
@@ -195,15 +195,15 @@ func (e *identityEdit) record(ctx context.Context, kind string) error {
 	return nil
 }
 
-// setStatuses derives the status of all findings that were changed.
+// setStatuses derives the status of all loaded findings.
 func (e *identityEdit) setStatuses() {
 	for _, row := range e.rows {
 		row.Status = lifecycle.Status(row.State, row.TriageState)
 	}
 }
 
-// swapSight exchanges what scans say about two findings of one ref. What people and assistance added stays where it is.
-func swapSight(a, b *editedFinding) error {
+// swapScanData exchanges the scan data of two findings of one ref. Data from people and from assistance stays.
+func swapScanData(a, b *editedFinding) error {
 	contentA, err := blob.Decode(a.Content)
 	if err != nil {
 		return fmt.Errorf("content of finding %d: %w", a.ID, err)
@@ -243,7 +243,7 @@ func swapSight(a, b *editedFinding) error {
 	return nil
 }
 
-// describeFinding shows a finding.
+// describeFinding returns a finding as a message.
 func describeFinding(row *ent.Finding) (*findingsv1.IdentityFinding, error) {
 	content, err := blob.Decode(row.Content)
 	if err != nil {
@@ -261,11 +261,11 @@ func describeFinding(row *ent.Finding) (*findingsv1.IdentityFinding, error) {
 
 func describeFindings(rows ...*ent.Finding) (out []*findingsv1.IdentityFinding, err error) {
 	for _, row := range rows {
-		shown, err := describeFinding(row)
+		described, err := describeFinding(row)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, shown)
+		out = append(out, described)
 	}
 	return out, nil
 }

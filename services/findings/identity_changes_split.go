@@ -21,7 +21,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// SplitFinding takes the latest join of a finding apart, or else the finding from those of its name on other refs.
+// SplitFinding reverts the latest join of a finding. Without a join, it gives the finding a new identity, apart from
+// its siblings on other refs.
 func (s *FindingIdentity) SplitFinding(ctx context.Context, r *findingsv1.SplitFindingRequest) (*findingsv1.SplitFindingResponse, error) {
 	out := &findingsv1.SplitFindingResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -33,7 +34,7 @@ func (s *FindingIdentity) SplitFinding(ctx context.Context, r *findingsv1.SplitF
 		if err != nil {
 			return err
 		}
-		row, err := e.one(ctx, r.GetFindingId())
+		row, err := e.loadByID(ctx, r.GetFindingId())
 		if err != nil {
 			return err
 		}
@@ -53,7 +54,7 @@ func (s *FindingIdentity) SplitFinding(ctx context.Context, r *findingsv1.SplitF
 	return out, err
 }
 
-// split chooses what there is to take apart.
+// split reverts the latest join, or else separates the finding from its siblings.
 func (e *identityEdit) split(ctx context.Context, row *editedFinding) (*ent.IdentityChange, []*ent.Finding, error) {
 	join, content, err := e.latestJoin(ctx, row)
 	if err != nil {
@@ -62,24 +63,24 @@ func (e *identityEdit) split(ctx context.Context, row *editedFinding) (*ent.Iden
 	if join != nil {
 		return e.splitJoin(ctx, row, join, content)
 	}
-	twins, err := e.tx.Finding.Query().Where(finding.ProjectID(e.projectID), finding.Fingerprint(row.Fingerprint), finding.IssueType(row.IssueType),
+	siblings, err := e.tx.Finding.Query().Where(finding.ProjectID(e.projectID), finding.Fingerprint(row.Fingerprint), finding.IssueType(row.IssueType),
 		finding.IDNEQ(row.ID), finding.MergedIntoIsNil()).Count(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if twins == 0 {
-		return nil, nil, apierr.FailedPrecondition("finding %d cannot be split: every scan saw it by the same evidence since it is as it is now, "+
-			"and it is on no other ref", row.ID)
+	if siblings == 0 {
+		return nil, nil, apierr.FailedPrecondition("finding %d cannot be split: all scans since its last change matched it by the same "+
+			"evidence, and it is on no other ref", row.ID)
 	}
-	row.Fingerprint, row.reason = newName(), "not the same as on other refs"
+	row.Fingerprint, row.reason = newFingerprint(), "not the same as on other refs"
 	row.TriageState, row.TriageReason, row.TriageComment, row.TriagedAt = lifecycle.Untriaged, nil, nil, nil
 	e.setStatuses()
 	change, err := e.finish(ctx, changeSplit, row.ID, 0, nil)
 	return change, []*ent.Finding{row.Finding}, err
 }
 
-// latestJoin is the last scan's join of a finding by other than exact evidence, as long as nobody has taken it apart;
-// nil when there is none. A merge since is refused: it has to be undone itself.
+// latestJoin returns the latest join of a finding by evidence that was not exact, unless it was split already. It
+// returns nil if there is none, and an error if the finding was merged since: the merge must be undone instead.
 func (e *identityEdit) latestJoin(ctx context.Context, row *editedFinding) (*ent.FindingMatch, *storev1.FindingMatch, error) {
 	join, err := e.tx.FindingMatch.Query().Where(findingmatch.FindingID(row.ID)).Order(ent.Desc(findingmatch.FieldID)).First(ctx)
 	if err != nil && !ent.IsNotFound(err) {
@@ -92,7 +93,7 @@ func (e *identityEdit) latestJoin(ctx context.Context, row *editedFinding) (*ent
 		return nil, nil, err
 	}
 	if last != nil && last.Kind == changeMerge && (join == nil || join.At <= last.At) {
-		return nil, nil, apierr.FailedPrecondition("finding %d is as it is by merge %d: undo that one", row.ID, last.ID)
+		return nil, nil, apierr.FailedPrecondition("finding %d was changed by merge %d: undo the merge", row.ID, last.ID)
 	}
 	if join == nil || join.Rung == "" || last != nil && join.At <= last.At {
 		return nil, nil, nil
@@ -101,32 +102,32 @@ func (e *identityEdit) latestJoin(ctx context.Context, row *editedFinding) (*ent
 	if err := proto.Unmarshal(join.Content, content); err != nil {
 		return nil, nil, fmt.Errorf("match %d: %w", join.ID, err)
 	}
-	// A join with a finding of another ref has given this one its name when it was born: it was nothing before.
+	// A join with a sibling on another ref created this finding: there is no earlier version to restore.
 	if len(content.GetEvidenceBefore()) == 0 || len(content.GetContentBefore()) == 0 {
 		return nil, nil, nil
 	}
 	return join, content, nil
 }
 
-// splitJoin gives a finding back what it was before a join, and makes a new one of the present result.
+// splitJoin restores a finding to its version before the join, and creates a new finding for the current result.
 func (e *identityEdit) splitJoin(ctx context.Context, row *editedFinding, join *ent.FindingMatch, content *storev1.FindingMatch) (*ent.IdentityChange, []*ent.Finding, error) {
 	present := *row.Finding
-	fresh, err := e.born(ctx, &present, join.ScanID)
+	created, err := e.createFrom(ctx, &present, join.ScanID)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := restoreSight(row.Finding, content); err != nil {
+	if err := restoreScanData(row.Finding, content); err != nil {
 		return nil, nil, err
 	}
 	row.State, row.StateUpdatedAt = lifecycle.Fixed, e.at
-	row.reason = fmt.Sprintf("the join by %s was wrong: finding %d is what is in the code", join.Rung, fresh.ID)
+	row.reason = fmt.Sprintf("the join by %s was wrong: finding %d is what is in the code", join.Rung, created.ID)
 	e.setStatuses()
-	change, err := e.finish(ctx, changeSplit, row.ID, fresh.ID, []int64{fresh.ID})
-	return change, []*ent.Finding{row.Finding, fresh.Finding}, err
+	change, err := e.finish(ctx, changeSplit, row.ID, created.ID, []int64{created.ID})
+	return change, []*ent.Finding{row.Finding, created.Finding}, err
 }
 
-// born stores a finding that has what scans say about another one, but a name of its own and nobody's decision.
-func (e *identityEdit) born(ctx context.Context, of *ent.Finding, scanID int64) (*editedFinding, error) {
+// createFrom stores a finding with the scan data of another one, a new identity and no decision.
+func (e *identityEdit) createFrom(ctx context.Context, of *ent.Finding, scanID int64) (*editedFinding, error) {
 	content, err := blob.Decode(of.Content)
 	if err != nil {
 		return nil, fmt.Errorf("content of finding %d: %w", of.ID, err)
@@ -136,12 +137,12 @@ func (e *identityEdit) born(ctx context.Context, of *ent.Finding, scanID int64) 
 	if err != nil {
 		return nil, err
 	}
-	fresh := *of
-	fresh.ID, fresh.Fingerprint, fresh.FirstSeenScanID, fresh.CreatedAt, fresh.Content = 0, newName(), scanID, e.at, encoded
-	fresh.TriageState, fresh.TriageReason, fresh.TriageComment, fresh.TriagedAt = lifecycle.Untriaged, nil, nil, nil
-	fresh.AutotriageVerdict, fresh.ComponentTag, fresh.ClickToFixState = nil, nil, nil
-	fresh.Status = lifecycle.Status(fresh.State, fresh.TriageState)
-	saved, err := e.create(&fresh).Save(ctx)
+	created := *of
+	created.ID, created.Fingerprint, created.FirstSeenScanID, created.CreatedAt, created.Content = 0, newFingerprint(), scanID, e.at, encoded
+	created.TriageState, created.TriageReason, created.TriageComment, created.TriagedAt = lifecycle.Untriaged, nil, nil, nil
+	created.AutotriageVerdict, created.ComponentTag, created.ClickToFixState = nil, nil, nil
+	created.Status = lifecycle.Status(created.State, created.TriageState)
+	saved, err := e.create(&created).Save(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("store the finding of the present result: %w", err)
 	}
@@ -150,9 +151,9 @@ func (e *identityEdit) born(ctx context.Context, of *ent.Finding, scanID int64) 
 	return row, nil
 }
 
-// restoreSight gives a finding the evidence, the content and the place of before a join. The hash of the content is
-// forgotten: the next scan that sees it brings news.
-func restoreSight(row *ent.Finding, join *storev1.FindingMatch) error {
+// restoreScanData restores the evidence, the content and the file of a finding from before a join. It resets the hash
+// of the content, so that the next scan that reports the finding updates it.
+func restoreScanData(row *ent.Finding, join *storev1.FindingMatch) error {
 	evidence := join.GetEvidenceBefore()
 	decoded, _, err := identity.Decode(evidence)
 	if err != nil {
@@ -178,9 +179,9 @@ func restoreSight(row *ent.Finding, join *storev1.FindingMatch) error {
 	return nil
 }
 
-// newName is a name that no result gives: 32 hexadecimal digits, as all names have.
-func newName() string {
-	var name [16]byte
-	_, _ = rand.Read(name[:]) // never fails
-	return hex.EncodeToString(name[:])
+// newFingerprint returns a random identity: 32 hexadecimal digits, as all identities.
+func newFingerprint() string {
+	var fingerprint [16]byte
+	_, _ = rand.Read(fingerprint[:]) // never fails
+	return hex.EncodeToString(fingerprint[:])
 }

@@ -18,14 +18,14 @@ var (
 	newCode = code("app/db.py", 90, "cursor.execute(statement + title)")
 )
 
-// seedJoined stores finding a, which somebody ignored and a scan then joined by its shape, with the same finding on
-// dev.
-func seedJoined(t *testing.T, s *apitest.Server) *land {
+// seedJoined stores finding a and its sibling on dev. Finding a was ignored, and then a scan joined a result to it by
+// its shape.
+func seedJoined(t *testing.T, s *apitest.Server) *fixture {
 	t.Helper()
-	l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
+	l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
 	present := code("app/db.py", 90, "cursor.execute(statement + title)")
 	present.Assistant = &findingsv1.Assistant{Autotriage: &findingsv1.AssistantAutotriage{Verdict: "false_positive", Reason: "constant"}}
-	l.seedSights(t, s,
+	l.seedEvidence(t, s,
 		fact{label: "a", print: "name-a", triage: "ignored", reason: "false_positive", note: "checked", triagedAt: 5, verdict: "false_positive", content: present},
 		fact{label: "a-dev", print: "name-a", ref: devRef, triage: "ignored", reason: "false_positive", note: "checked", triagedAt: 5, content: oldCode},
 		fact{label: "b", content: code("app/other.py", 7, "cursor.execute(other)")},
@@ -53,9 +53,9 @@ func TestSplitOfAJoin(t *testing.T) {
 			t.Errorf("evidence of the two: %+v and %+v", old, row)
 		}
 		if row.AutotriageVerdict != nil || row.TriageComment != nil || len(row.Fingerprint) != 32 || row.TriagedAt != nil {
-			t.Errorf("the new finding took over what was said about the other: %+v", row)
+			t.Errorf("the new finding has data of the old finding: %+v", row)
 		}
-		// The join is gone; what is left to take apart are the refs.
+		// The join is reverted. A second split separates the refs.
 		l.split(t, s, http.StatusOK, "a")
 		wantRow(t, s, a, "* fixed untriaged fixed app/db.py:12")
 		if text := l.split(t, s, http.StatusBadRequest, "a"); !strings.Contains(text, "cannot be split") {
@@ -72,7 +72,7 @@ func TestSplitOfAJoin(t *testing.T) {
 		if text := l.undo(t, s, http.StatusBadRequest, 1); !strings.Contains(text, "was undone already") {
 			t.Errorf("second undo: %s", text)
 		}
-		// The join stands again, and may be split again.
+		// The join is restored, and can be split again.
 		l.split(t, s, http.StatusOK, "a")
 	})
 }
@@ -80,27 +80,27 @@ func TestSplitOfAJoin(t *testing.T) {
 func TestSplitFromOtherRefs(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
-		l.seedSights(t, s,
+		l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
+		l.seedEvidence(t, s,
 			fact{label: "a", print: "x", triage: "ignored", reason: "no_time", triagedAt: 5, content: oldCode},
 			fact{label: "a-dev", print: "x", ref: devRef, triage: "ignored", reason: "no_time", triagedAt: 5, content: oldCode},
 			fact{label: "alone", content: newCode},
 		)
 		l.split(t, s, http.StatusBadRequest, "alone")
 		if body := l.split(t, s, http.StatusOK, "a-dev"); strings.Contains(body, "otherId") {
-			t.Errorf("no finding was made: %s", body)
+			t.Errorf("no finding was created: %s", body)
 		}
 		wantRow(t, s, l.findings["a"], "x unresolved ignored ignored app/db.py:12")
 		wantRow(t, s, l.findings["a-dev"], "* unresolved untriaged open app/db.py:12")
 		wantKinds(t, s, l.findings["a-dev"], "split:ignored>open")
-		// Decisions go separate ways; then undoing would have to choose.
+		// The decisions differ now, so an undo would have to choose one.
 		if got := triage(t, s, l, `"issue_type":"sast","new_triage_state":"fixing","issue_ids":`+idList(t, l, "a")); got != "a" {
 			t.Errorf("triaged %s", got)
 		}
-		if text := l.undo(t, s, http.StatusBadRequest, 1); !strings.Contains(text, fmt.Sprintf("finding %d was decided about since", l.findings["a"])) {
+		if text := l.undo(t, s, http.StatusBadRequest, 1); !strings.Contains(text, fmt.Sprintf("finding %d has a later decision", l.findings["a"])) {
 			t.Errorf("undo after a decision: %s", text)
 		}
-		l.merge(t, s, http.StatusOK, "a-dev", "a") // says the same, and which decision stands
+		l.merge(t, s, http.StatusOK, "a-dev", "a") // the same, and defines which decision is kept
 		wantRow(t, s, l.findings["a-dev"], "x unresolved fixing fixing app/db.py:12")
 		l.undo(t, s, http.StatusOK, 2)
 		wantRow(t, s, l.findings["a-dev"], "* unresolved untriaged open app/db.py:12")
@@ -110,8 +110,8 @@ func TestSplitFromOtherRefs(t *testing.T) {
 func TestUndoOfASplitFromOtherRefs(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
-		l.seedSights(t, s,
+		l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
+		l.seedEvidence(t, s,
 			fact{label: "a", print: "x", triage: "ignored", reason: "no_time", triagedAt: 5, content: oldCode},
 			fact{label: "a-dev", print: "x", ref: devRef, triage: "provisionally_ignored", triagedAt: 5, content: oldCode},
 		)
@@ -124,11 +124,11 @@ func TestUndoOfASplitFromOtherRefs(t *testing.T) {
 	})
 }
 
-func seedMerge(t *testing.T, s *apitest.Server) *land {
+func seedMerge(t *testing.T, s *apitest.Server) *fixture {
 	t.Helper()
-	l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
+	l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
 	moved := code("app/store.py", 3, "cursor.execute(query + name)")
-	l.seedSights(t, s,
+	l.seedEvidence(t, s,
 		fact{label: "old", state: "fixed", content: oldCode},
 		fact{label: "new", triage: "ignored", reason: "false_positive", note: "checked", triagedAt: 5, severity: "low", content: moved},
 		fact{label: "old-dev", print: "old", ref: devRef, content: oldCode},
@@ -148,7 +148,7 @@ func TestMerge(t *testing.T) {
 		before := snapshot(t, s)
 		body := l.merge(t, s, http.StatusOK, "new", "old")
 		apitest.Golden(t, "identity_merge", body)
-		// The decision went along, to all refs; what is in the code gives the place.
+		// All refs have the decision. The finding that is still in the code supplies the location.
 		wantRow(t, s, l.findings["old"], "old unresolved ignored ignored app/store.py:3")
 		wantRow(t, s, l.findings["new"], "new removed ignored removed app/db.py:12")
 		wantRow(t, s, l.findings["old-dev"], "old unresolved ignored ignored app/db.py:12")
@@ -158,14 +158,14 @@ func TestMerge(t *testing.T) {
 		wantKinds(t, s, l.findings["old-dev"], "merged:open>ignored")
 		wantKinds(t, s, l.findings["new-pull"], "merged:ignored>ignored")
 		if row := rowOf(t, s, l.findings["old"]); row.Severity != "low" || *row.TriageComment != "checked" || *row.FilePath != "app/store.py" {
-			t.Errorf("the finding that stays: %+v", row)
+			t.Errorf("the remaining finding: %+v", row)
 		}
 		for _, f := range list(t, s, "page_size=100&ref=main").Findings {
 			if f.ID == l.findings["new"] {
 				t.Error("the merged finding is listed")
 			}
 		}
-		// A merged one neither merges nor splits again.
+		// A merged finding cannot be merged or split again.
 		for _, text := range []string{
 			l.merge(t, s, http.StatusBadRequest, "new", "old"), l.merge(t, s, http.StatusBadRequest, "both", "new"), l.split(t, s, http.StatusBadRequest, "new"),
 		} {
@@ -173,7 +173,7 @@ func TestMerge(t *testing.T) {
 				t.Error(text)
 			}
 		}
-		if text := l.split(t, s, http.StatusBadRequest, "old"); !strings.Contains(text, "by merge 1: undo that one") {
+		if text := l.split(t, s, http.StatusBadRequest, "old"); !strings.Contains(text, "by merge 1: undo the merge") {
 			t.Error(text)
 		}
 		l.undo(t, s, http.StatusOK, 1)
@@ -184,7 +184,7 @@ func TestMerge(t *testing.T) {
 	})
 }
 
-func TestMergeKeepsTheDecisionOfTheOneThatStays(t *testing.T) {
+func TestMergeKeepsTheDecisionOfTheTarget(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedMerge(t, s)
@@ -197,7 +197,7 @@ func TestMergeKeepsTheDecisionOfTheOneThatStays(t *testing.T) {
 		if after := snapshot(t, s); after != before {
 			t.Errorf("undoing left\n%s\nnot\n%s", after, before)
 		}
-		// The other way round the one in the code stays as it is.
+		// In the other direction, the finding in the code is unchanged.
 		l.merge(t, s, http.StatusOK, "old", "new")
 		wantRow(t, s, l.findings["new"], "new unresolved ignored ignored app/store.py:3")
 		wantRow(t, s, l.findings["old-dev"], "new unresolved ignored ignored app/db.py:12")

@@ -22,7 +22,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// UndoIdentityChange takes a split or a merge back. What scans have seen since stays true.
+// UndoIdentityChange reverts a split or a merge. Scan data that is newer than the change is kept.
 func (s *FindingIdentity) UndoIdentityChange(ctx context.Context, r *findingsv1.UndoIdentityChangeRequest) (*findingsv1.UndoIdentityChangeResponse, error) {
 	out := &findingsv1.UndoIdentityChangeResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -34,7 +34,7 @@ func (s *FindingIdentity) UndoIdentityChange(ctx context.Context, r *findingsv1.
 		if err != nil {
 			return err
 		}
-		if row, err = readChange(ctx, tx, row.ID); err != nil { // again: another one may have undone it before the project was held
+		if row, err = readChange(ctx, tx, row.ID); err != nil { // again: a concurrent request may have undone it before the lock
 			return err
 		}
 		u := &undoing{identityEdit: e, change: row, before: &storev1.IdentityBefore{}}
@@ -46,13 +46,13 @@ func (s *FindingIdentity) UndoIdentityChange(ctx context.Context, r *findingsv1.
 			return err
 		}
 		for _, one := range named {
-			shown, err := describeFinding(one.Finding)
+			described, err := describeFinding(one.Finding)
 			if err != nil {
 				return err
 			}
-			out.Findings = append(out.Findings, shown)
+			out.Findings = append(out.Findings, described)
 		}
-		out.Change, err = u.note(ctx)
+		out.Change, err = u.markUndone(ctx)
 		return err
 	})
 	return out, err
@@ -66,7 +66,7 @@ func readChange(ctx context.Context, tx *ent.Tx, id int64) (*ent.IdentityChange,
 	return row, err
 }
 
-// undoing takes one change back.
+// undoing reverts one identity change.
 type undoing struct {
 	*identityEdit
 	change *ent.IdentityChange
@@ -75,7 +75,7 @@ type undoing struct {
 
 func (u *undoing) run(ctx context.Context) error {
 	if u.change.UndoneAt != nil {
-		return apierr.FailedPrecondition("identity change %d was undone already, at %s", u.change.ID, moment(*u.change.UndoneAt))
+		return apierr.FailedPrecondition("identity change %d was undone already, at %s", u.change.ID, formatTime(*u.change.UndoneAt))
 	}
 	if err := proto.Unmarshal(u.change.Before, u.before); err != nil {
 		return fmt.Errorf("identity change %d: %w", u.change.ID, err)
@@ -83,25 +83,25 @@ func (u *undoing) run(ctx context.Context) error {
 	if err := u.refuseAfterChanges(ctx); err != nil {
 		return err
 	}
-	if _, err := u.one(ctx, u.change.FindingID); err != nil {
+	if _, err := u.loadByID(ctx, u.change.FindingID); err != nil {
 		return err
 	}
-	rows, err := u.named(ctx, u.involved()...)
+	rows, err := u.loadByIDs(ctx, u.involved()...)
 	if err != nil {
 		return err
 	}
-	// The names that the change has dealt with: nobody may have decided about any finding of them since.
-	family, err := u.families(ctx, rows)
+	// All findings of the identities in the change: there must be no newer decision about any of them.
+	affected, err := u.loadIdentities(ctx, rows)
 	if err != nil {
 		return err
 	}
-	if err := u.refuseAfterDecisions(ctx, family); err != nil {
+	if err := u.refuseAfterDecisions(ctx, affected); err != nil {
 		return err
 	}
 	if u.change.Kind == changeMerge {
-		err = u.part(ctx, family)
+		err = u.undoMerge(ctx, affected)
 	} else {
-		err = u.join(ctx)
+		err = u.undoSplit(ctx)
 	}
 	if err != nil {
 		return err
@@ -116,19 +116,19 @@ func (u *undoing) run(ctx context.Context) error {
 	return u.record(ctx, "identity_undone")
 }
 
-// note marks the change as undone.
-func (u *undoing) note(ctx context.Context) (*findingsv1.IdentityChange, error) {
+// markUndone marks the change as undone.
+func (u *undoing) markUndone(ctx context.Context) (*findingsv1.IdentityChange, error) {
 	before := convertChange(u.change)
 	after, err := u.tx.IdentityChange.UpdateOne(u.change).SetUndoneAt(u.at).Save(ctx)
 	if err != nil {
 		return nil, err
 	}
-	shown := convertChange(after)
-	audit.Change(ctx, identityChangeKind, u.change.ID, before, shown)
-	return shown, nil
+	undone := convertChange(after)
+	audit.Change(ctx, identityChangeKind, u.change.ID, before, undone)
+	return undone, nil
 }
 
-// involved are the findings that a change has changed, made or named.
+// involved returns the findings that the change changed, created or names.
 func (u *undoing) involved() []int64 {
 	return involvedIn(u.change, u.before)
 }
@@ -145,23 +145,23 @@ func involvedIn(change *ent.IdentityChange, before *storev1.IdentityBefore) []in
 	return slices.Compact(ids)
 }
 
-// families are the rows with all living ones of their names.
-func (u *undoing) families(ctx context.Context, rows []*editedFinding) ([]*editedFinding, error) {
-	var names []string
+// loadIdentities loads the rows and all findings of their identities that are not merged.
+func (u *undoing) loadIdentities(ctx context.Context, rows []*editedFinding) ([]*editedFinding, error) {
+	var fingerprints []string
 	for _, row := range rows {
 		if row.MergedInto == nil {
-			names = append(names, row.Fingerprint)
+			fingerprints = append(fingerprints, row.Fingerprint)
 		}
 	}
 	for _, row := range u.before.GetFindings() {
-		names = append(names, row.GetFingerprint())
+		fingerprints = append(fingerprints, row.GetFingerprint())
 	}
-	slices.Sort(names)
+	slices.Sort(fingerprints)
 	return u.load(ctx, finding.Or(store.WithIDs[predicate.Finding](u.involved()), finding.And(
-		store.OneOf(finding.FieldFingerprint, slices.Compact(names)), finding.IssueType(rows[0].IssueType), finding.MergedIntoIsNil())))
+		store.OneOf(finding.FieldFingerprint, slices.Compact(fingerprints)), finding.IssueType(rows[0].IssueType), finding.MergedIntoIsNil())))
 }
 
-// refuseAfterChanges refuses while a later change stands that has to do with the same findings.
+// refuseAfterChanges returns an error if a later change, which is not undone, involves the same findings.
 func (u *undoing) refuseAfterChanges(ctx context.Context) error {
 	later, err := u.tx.IdentityChange.Query().Where(identitychange.ProjectID(u.projectID), identitychange.IDGT(u.change.ID), identitychange.UndoneAtIsNil()).
 		Order(ent.Asc(identitychange.FieldID)).All(ctx)
@@ -184,11 +184,11 @@ func (u *undoing) refuseAfterChanges(ctx context.Context) error {
 	return nil
 }
 
-// refuseAfterDecisions refuses when somebody has decided about one of the findings since: whose decision it is would be
-// a guess.
-func (u *undoing) refuseAfterDecisions(ctx context.Context, family []*editedFinding) error {
-	ids := make([]int64, len(family))
-	for n, row := range family {
+// refuseAfterDecisions returns an error if one of the findings has a decision after the change. It would be unclear
+// which identity the decision is for.
+func (u *undoing) refuseAfterDecisions(ctx context.Context, affected []*editedFinding) error {
+	ids := make([]int64, len(affected))
+	for n, row := range affected {
 		ids[n] = row.ID
 	}
 	own, err := u.tx.FindingEvent.Query().Where(eventsOf(u.involved()), findingevent.At(u.change.At), findingevent.KindIn("split", "merged")).Order(ent.Desc(findingevent.FieldID)).FirstID(ctx)
@@ -203,49 +203,49 @@ func (u *undoing) refuseAfterDecisions(ctx context.Context, family []*editedFind
 	if err != nil {
 		return err
 	}
-	return apierr.FailedPrecondition("identity change %d cannot be undone: finding %d was decided about since, at %s (%s)",
-		u.change.ID, since.FindingID, moment(since.At), since.Kind)
+	return apierr.FailedPrecondition("identity change %d cannot be undone: finding %d has a later decision, at %s (%s)",
+		u.change.ID, since.FindingID, formatTime(since.At), since.Kind)
 }
 
-// eventsOf limits events to those of findings, however many.
+// eventsOf limits events to the given findings. All ids are one parameter.
 func eventsOf(ids []int64) predicate.FindingEvent {
 	return func(s *entsql.Selector) { s.Where(store.InIDs(s.C(findingevent.FieldFindingID), ids)) }
 }
 
-// changesStatus chooses events that are more than a note.
+// changesStatus selects events that changed the status.
 func changesStatus(s *entsql.Selector) {
 	s.Where(entsql.ColumnsNEQ(s.C(findingevent.FieldFromStatus), s.C(findingevent.FieldToStatus)))
 }
 
-func moment(micros int64) string { return store.Time(micros).Format("2006-01-02T15:04:05Z") }
+func formatTime(micros int64) string { return store.Time(micros).Format("2006-01-02T15:04:05Z") }
 
-// join undoes a split: the new identity becomes the old one again, on all refs that have it by now.
-func (u *undoing) join(ctx context.Context) error {
-	row, fresh := u.rows[u.change.FindingID], u.rows[u.change.OtherID]
+// undoSplit merges the new identity into the old one again, on all refs that have it now.
+func (u *undoing) undoSplit(ctx context.Context) error {
+	row, created := u.rows[u.change.FindingID], u.rows[u.change.OtherID]
 	u.undoesSplit = true
-	if fresh != nil {
-		return u.merge(ctx, fresh, row)
+	if created != nil {
+		return u.merge(ctx, created, row)
 	}
 	former, err := u.formerOf(row.ID)
 	if err != nil {
 		return err
 	}
-	twins, err := u.family(ctx, row, former.GetFingerprint())
+	siblings, err := u.loadIdentity(ctx, row, former.GetFingerprint())
 	if err != nil {
 		return err
 	}
-	twins = slices.DeleteFunc(twins, func(twin *editedFinding) bool {
-		return twin.Tool != row.Tool || twin.AnalysisCategory != row.AnalysisCategory
+	siblings = slices.DeleteFunc(siblings, func(sibling *editedFinding) bool {
+		return sibling.Tool != row.Tool || sibling.AnalysisCategory != row.AnalysisCategory
 	})
-	if len(twins) == 0 {
+	if len(siblings) == 0 {
 		return apierr.FailedPrecondition("identity change %d cannot be undone: no finding on another ref has the former identity any more", u.change.ID)
 	}
-	for _, twin := range twins {
-		if twin.Ref == row.Ref {
-			return apierr.FailedPrecondition("identity change %d cannot be undone: finding %d is the one of the former identity on %s by now", u.change.ID, twin.ID, row.Ref)
+	for _, sibling := range siblings {
+		if sibling.Ref == row.Ref {
+			return apierr.FailedPrecondition("identity change %d cannot be undone: finding %d now has the former identity on %s", u.change.ID, sibling.ID, row.Ref)
 		}
 	}
-	if err := u.merge(ctx, row, twins[0]); err != nil {
+	if err := u.merge(ctx, row, siblings[0]); err != nil {
 		return err
 	}
 	restoreDecision(row, former)
@@ -266,79 +266,79 @@ func restoreDecision(row *editedFinding, former *storev1.FindingBefore) {
 	row.TriageComment, row.TriagedAt = former.TriageComment, former.TriagedAt
 }
 
-// part undoes a merge: each finding gets its name and decision back, and those that died live again. On a ref where the
-// other one gave evidence and content, it takes along what scans say of them by now.
-func (u *undoing) part(ctx context.Context, family []*editedFinding) error {
+// undoMerge restores the identity and the decision of each finding, and restores merged findings. If a merged finding
+// supplied the scan data of its sibling, it takes the current scan data back.
+func (u *undoing) undoMerge(ctx context.Context, affected []*editedFinding) error {
 	merged := u.rows[u.change.FindingID].Fingerprint
-	parted := map[string][]*editedFinding{}
+	byIdentity := map[string][]*editedFinding{}
 	for _, former := range u.before.GetFindings() {
 		row := u.rows[former.GetFindingId()]
 		if row == nil {
 			return apierr.FailedPrecondition("identity change %d cannot be undone: finding %d is gone", u.change.ID, former.GetFindingId())
 		}
-		if err := u.revive(row, former); err != nil {
+		if err := u.restoreMerged(row, former); err != nil {
 			return err
 		}
 		row.Fingerprint, row.reason = former.GetFingerprint(), "merge undone"
 		restoreDecision(row, former)
-		parted[row.Fingerprint] = append(parted[row.Fingerprint], row)
+		byIdentity[row.Fingerprint] = append(byIdentity[row.Fingerprint], row)
 	}
-	for _, row := range family { // findings that the merge did not have to change
+	for _, row := range affected { // findings that the merge did not have to change
 		if u.unchanged(row) && row.CreatedAt <= u.change.At && row.Fingerprint == merged {
-			parted[merged] = append(parted[merged], row)
+			byIdentity[merged] = append(byIdentity[merged], row)
 		}
 	}
-	for _, row := range family {
+	for _, row := range affected {
 		if u.unchanged(row) && row.CreatedAt > u.change.At && row.Fingerprint == merged {
-			adopt(row, merged, parted)
+			assign(row, merged, byIdentity)
 		}
 	}
 	return u.refuseTaken(ctx)
 }
 
-// unchanged says that the change had nothing to do with a finding.
+// unchanged reports whether the change did not touch a finding.
 func (u *undoing) unchanged(row *editedFinding) bool {
 	_, err := u.formerOf(row.ID)
 	return err != nil
 }
 
-// revive makes a finding that died in the merge live again.
-func (u *undoing) revive(row *editedFinding, former *storev1.FindingBefore) error {
+// restoreMerged restores a finding that the merge removed.
+func (u *undoing) restoreMerged(row *editedFinding, former *storev1.FindingBefore) error {
 	if row.MergedInto == nil || former.MergedInto != nil {
 		return nil
 	}
-	twin := u.rows[*row.MergedInto]
-	formerTwin, err := u.formerOf(*row.MergedInto)
+	sibling := u.rows[*row.MergedInto]
+	formerSibling, err := u.formerOf(*row.MergedInto)
 	if err != nil {
 		return err
 	}
 	row.MergedInto = nil
-	if presence(former.GetState()) <= presence(formerTwin.GetState()) {
+	if presence(former.GetState()) <= presence(formerSibling.GetState()) {
 		row.State = former.GetState()
 		return nil
 	}
-	if err := swapSight(twin, row); err != nil {
+	if err := swapScanData(sibling, row); err != nil {
 		return err
 	}
-	twin.State = formerTwin.GetState()
+	sibling.State = formerSibling.GetState()
 	return nil
 }
 
-// adopt gives a finding that came to the merged name since to the identity whose evidence it has.
-func adopt(row *editedFinding, merged string, parted map[string][]*editedFinding) {
-	name := merged
-	for other, rows := range parted {
-		if other != merged && hasEvidence(rows, row) && !hasEvidence(parted[merged], row) {
-			name = other
+// assign moves a finding that got the merged identity after the merge to the identity with the same evidence.
+func assign(row *editedFinding, merged string, byIdentity map[string][]*editedFinding) {
+	fingerprint := merged
+	for other, rows := range byIdentity {
+		if other != merged && hasEvidence(rows, row) && !hasEvidence(byIdentity[merged], row) {
+			fingerprint = other
 		}
 	}
-	row.Fingerprint = name
+	row.Fingerprint = fingerprint
 	if row.TriageState == lifecycle.Untriaged || !lifecycle.Spreads(row.TriageState) {
 		return
 	}
-	decided := decisionOn(parted[name])
+	decided := latestDecision(byIdentity[fingerprint])
 	if decided == nil {
-		decided = &decisionAbout{state: lifecycle.Untriaged}
+		decided = &decision{state: lifecycle.Untriaged}
 		row.TriageComment = nil
 	}
 	decided.apply(row, "merge undone")
@@ -350,24 +350,24 @@ func hasEvidence(rows []*editedFinding, like *editedFinding) bool {
 	})
 }
 
-// refuseTaken refuses when a scan has given a former name to a new finding since.
+// refuseTaken returns an error if a new finding got a former identity since the change.
 func (u *undoing) refuseTaken(ctx context.Context) error {
-	type slot struct{ name, ref, category string }
-	wanted, names := map[slot]int64{}, []string{}
+	type key struct{ fingerprint, ref, category string }
+	wanted, fingerprints := map[key]int64{}, []string{}
 	for _, row := range u.changed() {
 		if row.Fingerprint != row.old.Fingerprint {
-			wanted[slot{row.Fingerprint, row.Ref, row.AnalysisCategory}] = row.ID
-			names = append(names, row.Fingerprint)
+			wanted[key{row.Fingerprint, row.Ref, row.AnalysisCategory}] = row.ID
+			fingerprints = append(fingerprints, row.Fingerprint)
 		}
 	}
-	slices.Sort(names)
-	rows, err := u.load(ctx, store.OneOf(finding.FieldFingerprint, slices.Compact(names)))
+	slices.Sort(fingerprints)
+	rows, err := u.load(ctx, store.OneOf(finding.FieldFingerprint, slices.Compact(fingerprints)))
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
-		if id := wanted[slot{row.old.Fingerprint, row.Ref, row.AnalysisCategory}]; id != 0 && id != row.ID && row.Fingerprint == row.old.Fingerprint {
-			return apierr.FailedPrecondition("identity change %d cannot be undone: finding %d has the former name of finding %d by now",
+		if id := wanted[key{row.old.Fingerprint, row.Ref, row.AnalysisCategory}]; id != 0 && id != row.ID && row.Fingerprint == row.old.Fingerprint {
+			return apierr.FailedPrecondition("identity change %d cannot be undone: finding %d now has the former identity of finding %d",
 				u.change.ID, row.ID, id)
 		}
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// defaultExplained is how much of each list an explanation shows.
+// defaultExplained is how many entries of each list an explanation shows by default.
 const defaultExplained = 20
 
-// explanation is what is read to explain one finding: a fixed number of queries, however long its history.
+// explanation collects the explanation of one finding. It sends a fixed number of queries, however long the history is.
 type explanation struct {
 	row     *ent.Finding
 	rule    string
@@ -31,7 +31,7 @@ type explanation struct {
 	out     *findingsv1.ExplainMatchResponse
 }
 
-// ExplainMatch says by what a finding is recognised, and how scans met it.
+// ExplainMatch returns the evidence that identifies a finding, and how scans matched it.
 func (s *FindingIdentity) ExplainMatch(ctx context.Context, r *findingsv1.ExplainMatchRequest) (*findingsv1.ExplainMatchResponse, error) {
 	db := s.store.Reader
 	row, err := db.Finding.Query().Where(finding.ID(r.GetFindingId())).Only(ctx)
@@ -48,7 +48,7 @@ func (s *FindingIdentity) ExplainMatch(ctx context.Context, r *findingsv1.Explai
 	if e.content, err = blob.Decode(row.Content); err != nil {
 		return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
 	}
-	shown, err := describeFinding(row)
+	described, err := describeFinding(row)
 	if err != nil {
 		return nil, err
 	}
@@ -60,24 +60,24 @@ func (s *FindingIdentity) ExplainMatch(ctx context.Context, r *findingsv1.Explai
 		e.rule = about.Name
 	}
 	e.out = &findingsv1.ExplainMatchResponse{
-		Finding: shown, Tool: row.Tool, AnalysisCategory: row.AnalysisCategory, RuleName: e.rule, MergedInto: row.MergedInto,
+		Finding: described, Tool: row.Tool, AnalysisCategory: row.AnalysisCategory, RuleName: e.rule, MergedInto: row.MergedInto,
 		Identity: &findingsv1.FindingIdentity{Name: row.Fingerprint},
 	}
 	if err := e.addEvidence(); err != nil {
 		return nil, err
 	}
-	if err := e.addTwins(ctx, db); err != nil {
+	if err := e.addSiblings(ctx, db); err != nil {
 		return nil, err
 	}
 	if err := e.addChanges(ctx, db); err != nil {
 		return nil, err
 	}
-	return e.out, e.addSights(ctx, db)
+	return e.out, e.addSightings(ctx, db)
 }
 
-// addTwins adds the same finding on other refs, and which scan saw it first of all.
-func (e *explanation) addTwins(ctx context.Context, db *ent.Client) error {
-	if e.row.MergedInto != nil { // its identity is that of the other one
+// addSiblings adds the siblings on other refs, and the first scan of the identity.
+func (e *explanation) addSiblings(ctx context.Context, db *ent.Client) error {
+	if e.row.MergedInto != nil { // it has the identity of another finding
 		return e.addFirst(ctx, db, e.row.FirstSeenScanID)
 	}
 	same := db.Finding.Query().Where(finding.ProjectID(e.row.ProjectID), finding.Fingerprint(e.row.Fingerprint), finding.Tool(e.row.Tool),
@@ -86,17 +86,17 @@ func (e *explanation) addTwins(ctx context.Context, db *ent.Client) error {
 	if err != nil {
 		return err
 	}
-	twins, err := same.Where(finding.IDNEQ(e.row.ID)).Order(ent.Desc(finding.FieldRelevantSince, finding.FieldID)).Limit(e.limit).All(ctx)
+	siblings, err := same.Where(finding.IDNEQ(e.row.ID)).Order(ent.Desc(finding.FieldRelevantSince, finding.FieldID)).Limit(e.limit).All(ctx)
 	if err != nil {
 		return err
 	}
-	if e.out.OtherRefs, err = describeFindings(twins...); err != nil {
+	if e.out.OtherRefs, err = describeFindings(siblings...); err != nil {
 		return err
 	}
 	return e.addFirst(ctx, db, int64(first))
 }
 
-// addFirst says which scan saw the identity first. A scan may be gone.
+// addFirst adds the first scan of the identity, unless the scan was deleted.
 func (e *explanation) addFirst(ctx context.Context, db *ent.Client, id int64) error {
 	if err := e.readScans(ctx, db, id); err != nil || e.scans[id] == nil {
 		return err
@@ -107,7 +107,7 @@ func (e *explanation) addFirst(ctx context.Context, db *ent.Client, id int64) er
 	return nil
 }
 
-// readScans reads the scans that the explanation names.
+// readScans reads the scans that the explanation mentions.
 func (e *explanation) readScans(ctx context.Context, db *ent.Client, ids ...int64) error {
 	rows, err := db.Scan.Query().Where(store.OneOf(scan.FieldID, ids)).Select(scan.FieldID, scan.FieldRef, scan.FieldStartedAt).All(ctx)
 	for _, row := range rows {
@@ -116,17 +116,17 @@ func (e *explanation) readScans(ctx context.Context, db *ent.Client, ids ...int6
 	return err
 }
 
-// addChanges adds what people did about the identity.
+// addChanges adds the identity changes of the finding.
 func (e *explanation) addChanges(ctx context.Context, db *ent.Client) error {
 	query := db.IdentityChange.Query().Where(identitychange.Or(identitychange.FindingID(e.row.ID), identitychange.OtherID(e.row.ID)))
-	rows, err := shownChanges(query).Limit(e.limit).All(ctx)
+	rows, err := newestChanges(query).Limit(e.limit).All(ctx)
 	for _, row := range rows {
 		e.out.Changes = append(e.out.Changes, convertChange(row))
 	}
 	return err
 }
 
-// addEvidence says what the next scan will look for.
+// addEvidence adds the evidence that the next scan compares.
 func (e *explanation) addEvidence() error {
 	if e.row.Evidence == nil {
 		return nil
@@ -134,7 +134,7 @@ func (e *explanation) addEvidence() error {
 	known, version, err := identity.Decode(*e.row.Evidence)
 	e.out.Identity.Version = int32(version)
 	if version != identity.Version {
-		return nil // of an older ladder: the next scan, or the job that follows an upgrade, makes it anew
+		return nil // of an older ladder: the next scan, or the job after an upgrade, computes it again
 	}
 	if err != nil {
 		return fmt.Errorf("evidence of finding %d: %w", e.row.ID, err)

@@ -17,8 +17,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// explain reads the explanation of a finding over both wires.
-func (l *land) explain(t testing.TB, s *apitest.Server, label string) string {
+// explain reads the explanation of a finding over HTTP and gRPC.
+func (l *fixture) explain(t testing.TB, s *apitest.Server, label string) string {
 	t.Helper()
 	id := l.findings[label]
 	body := s.Get(t, fmt.Sprintf("/api/v1/deployments/%d/findings/%d/identity", l.DeploymentID, id))
@@ -37,9 +37,9 @@ func TestExplainMatch(t *testing.T) {
 		l := seedJoined(t, s)
 		apitest.Golden(t, "identity_explained", l.explain(t, s, "a"))
 		if body := l.explain(t, s, "b"); !strings.Contains(body, `"outcome":"new"`) || !strings.Contains(body, `"scanId":"411"`) {
-			t.Errorf("a finding that one scan saw: %s", body)
+			t.Errorf("a finding with one sighting: %s", body)
 		}
-		// A later scan saw it again, or did not look.
+		// A later scan reports it again, or does not cover it.
 		covers := func(scan int64, about *storev1.ScanCoverage) {
 			t.Helper()
 			raw, err := proto.Marshal(about)
@@ -74,14 +74,14 @@ func TestExplainMatch(t *testing.T) {
 	})
 }
 
-// Nothing of a secret is shown, whatever its evidence is made of.
+// An explanation never shows a part of a secret, whatever the evidence is.
 func TestExplainHidesSecrets(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
+		l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
 		secret := code("deploy.env", 4, "API_KEY=correct-horse-battery")
 		secret.Message, secret.ToolFingerprint = "found correct-horse-battery", "correct-horse-battery"
-		l.seedSights(t, s, fact{label: "key", kind: "secrets", content: secret})
+		l.seedEvidence(t, s, fact{label: "key", kind: "secrets", content: secret})
 		if body := l.explain(t, s, "key"); strings.Contains(body, "correct-horse") || !strings.Contains(body, `"rung":"snippet"`) ||
 			!strings.Contains(body, `"rung":"tool_fingerprint"`) || strings.Count(body, `"hash":""`) != strings.Count(body, `"hash"`) {
 			t.Errorf("explained: %s", body)
@@ -103,10 +103,10 @@ func TestExplainMerged(t *testing.T) {
 			t.Fatal(err)
 		}
 		if answer.MergedInto != l.findings["old"] || len(answer.OtherRefs) != 0 || len(answer.Changes) != 1 || answer.Changes[0].Note != "the same" {
-			t.Errorf("the merged one: %+v", answer)
+			t.Errorf("the merged finding: %+v", answer)
 		}
 		if body := l.explain(t, s, "old"); strings.Count(body, `"ref":"refs/pull/7/merge"`) != 1 || strings.Contains(body, "mergedInto") {
-			t.Errorf("the one that stays: %s", body)
+			t.Errorf("the remaining finding: %s", body)
 		}
 	})
 }

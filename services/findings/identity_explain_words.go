@@ -9,11 +9,10 @@ import (
 	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
-// maxQuoted bounds how much of a message or of code an explanation repeats, in characters.
+// maxQuoted is how much of a message or of code an explanation quotes, in characters.
 const maxQuoted = 120
 
-// words puts evidence into words, the strongest first. Each counts together with the rule and, but for what was moved,
-// the file.
+// words describes the evidence, the strongest first. All evidence includes the rule, and the file unless it was moved.
 func (e *explanation) words(known identity.Evidence) (out []*findingsv1.IdentityEvidence) {
 	where := fmt.Sprintf("rule %s in %s", e.rule, e.content.GetLocation().GetFilePath())
 	add := func(rung string, hash uint64, text string) {
@@ -21,7 +20,7 @@ func (e *explanation) words(known identity.Evidence) (out []*findingsv1.Identity
 			return
 		}
 		piece := &findingsv1.IdentityEvidence{Rung: rung, MadeOf: text + ", with " + where}
-		if e.row.IssueType != vocabulary.Secrets { // guesses of a short secret could be tried against its hash
+		if e.row.IssueType != vocabulary.Secrets { // a short secret could be guessed from its hash
 			piece.Hash = fmt.Sprintf("%016x", hash)
 		}
 		out = append(out, piece)
@@ -51,7 +50,7 @@ func (e *explanation) words(known identity.Evidence) (out []*findingsv1.Identity
 	return out
 }
 
-// quoted adds the beginning of a text; nothing for secrets, whose texts may hold them.
+// quoted returns the beginning of a text. It returns "" for secrets, because the text may contain the secret.
 func (e *explanation) quoted(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if text == "" || e.row.IssueType == vocabulary.Secrets {
@@ -63,7 +62,7 @@ func (e *explanation) quoted(text string) string {
 	return " (" + text + ")"
 }
 
-// rungWords say what a rung means.
+// rungWords describe the rungs.
 var rungWords = map[string]string{
 	identity.RungMatchBasedID: "the scanner's match-based id", identity.RungToolFingerprint: "the tool's fingerprint",
 	identity.RungCode: "the scanner's hash of the code", identity.RungSnippet: "the matched lines",
@@ -71,7 +70,7 @@ var rungWords = map[string]string{
 	identity.RungLine: "the nearest line", "name": "the code, which is as it was when the finding was first seen",
 }
 
-// describeRung says what joined a result and a finding.
+// describeRung describes the evidence that joined a result to a finding.
 func describeRung(rung string) string {
 	beginning, rest, moved := strings.Cut(rung, ":")
 	if !moved {

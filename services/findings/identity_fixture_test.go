@@ -21,10 +21,10 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// devRef is the other ref of these tests.
+// devRef is the second ref of these tests.
 const devRef = "refs/heads/dev"
 
-// code is a result as scans leave it: one line of a file.
+// code returns the content of a result on one line of a file.
 func code(file string, line int, snippet string) *storev1.FindingContent {
 	return &storev1.FindingContent{
 		Location: &findingsv1.FindingLocation{FilePath: file, Line: int32(line), Column: 1, EndLine: int32(line), EndColumn: 20},
@@ -32,7 +32,7 @@ func code(file string, line int, snippet string) *storev1.FindingContent {
 	}
 }
 
-// evidenceOf is the evidence of a result of rule py.sqli.
+// evidenceOf returns the evidence of a result of rule py.sqli.
 func evidenceOf(c *storev1.FindingContent) identity.Evidence {
 	at := c.GetLocation()
 	return identity.EvidenceOf(identity.Text{
@@ -41,8 +41,8 @@ func evidenceOf(c *storev1.FindingContent) identity.Evidence {
 	})
 }
 
-// seedSights stores findings with their evidence, and the scans 411 (of main) and 412 (of main, later).
-func (l *land) seedSights(t testing.TB, s *apitest.Server, facts ...fact) {
+// seedEvidence stores findings with their evidence, and two scans of main: 411, then 412.
+func (l *fixture) seedEvidence(t testing.TB, s *apitest.Server, facts ...fact) {
 	t.Helper()
 	l.seed(t, s, facts...)
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
@@ -69,8 +69,8 @@ func (l *land) seedSights(t testing.TB, s *apitest.Server, facts ...fact) {
 	}
 }
 
-// joined stores that scan 412 joined a finding by its shape with what it was before.
-func (l *land) joined(t testing.TB, s *apitest.Server, label string, before, after *storev1.FindingContent, considered ...*storev1.FindingMatchCandidate) {
+// joined stores a match: scan 412 joined a result to a finding by its shape.
+func (l *fixture) joined(t testing.TB, s *apitest.Server, label string, before, after *storev1.FindingContent, considered ...*storev1.FindingMatchCandidate) {
 	t.Helper()
 	former, err := blob.Encode(before)
 	if err != nil {
@@ -92,8 +92,8 @@ func (l *land) joined(t testing.TB, s *apitest.Server, label string, before, aft
 	}
 }
 
-// post sends a change of identities and requires a status.
-func (l *land) post(t testing.TB, s *apitest.Server, status int, path, body string) string {
+// post sends an identity change and requires a status.
+func (l *fixture) post(t testing.TB, s *apitest.Server, status int, path, body string) string {
 	t.Helper()
 	answer := s.Do(t, l.Token, http.MethodPost, fmt.Sprintf("/api/v1/deployments/%d/%s", l.DeploymentID, path), body)
 	if answer.Status != status {
@@ -102,22 +102,22 @@ func (l *land) post(t testing.TB, s *apitest.Server, status int, path, body stri
 	return requestID.ReplaceAllString(answer.Body, `"requestId":""`)
 }
 
-func (l *land) split(t testing.TB, s *apitest.Server, status int, label string) string {
+func (l *fixture) split(t testing.TB, s *apitest.Server, status int, label string) string {
 	t.Helper()
 	return l.post(t, s, status, fmt.Sprintf("findings/%d/split", l.findings[label]), `{"note":"not the same"}`)
 }
 
-func (l *land) merge(t testing.TB, s *apitest.Server, status int, label, into string) string {
+func (l *fixture) merge(t testing.TB, s *apitest.Server, status int, label, into string) string {
 	t.Helper()
 	return l.post(t, s, status, fmt.Sprintf("findings/%d/merge", l.findings[label]), fmt.Sprintf(`{"into":"%d","note":"the same"}`, l.findings[into]))
 }
 
-func (l *land) undo(t testing.TB, s *apitest.Server, status int, change int64) string {
+func (l *fixture) undo(t testing.TB, s *apitest.Server, status int, change int64) string {
 	t.Helper()
 	return l.post(t, s, status, fmt.Sprintf("identity-changes/%d/undo", change), `{"note":"it was wrong"}`)
 }
 
-// otherOf is the id of the other finding that an answer's change names.
+// otherOf returns the id of the other finding of the change in a response.
 func otherOf(t testing.TB, body string) int64 {
 	t.Helper()
 	var answer struct {
@@ -131,7 +131,7 @@ func otherOf(t testing.TB, body string) int64 {
 	return answer.Change.OtherID
 }
 
-// snapshot are all findings of the database, one line each, so that two of them can be compared.
+// snapshot returns all findings of the database, one line each, for comparisons.
 func snapshot(t testing.TB, s *apitest.Server) string {
 	t.Helper()
 	var b strings.Builder
@@ -150,13 +150,13 @@ func text[T any](value *T) string {
 	return fmt.Sprint(*value)
 }
 
-// row reads a finding by id.
+// rowOf reads a finding by id.
 func rowOf(t testing.TB, s *apitest.Server, id int64) *ent.Finding {
 	t.Helper()
 	return s.Store.Reader.Finding.Query().Where(finding.ID(id)).OnlyX(s.System(t))
 }
 
-// wantRow compares name, state, triage state, status and place.
+// wantRow compares identity, state, triage state, status and location.
 func wantRow(t testing.TB, s *apitest.Server, id int64, want string) {
 	t.Helper()
 	f := rowOf(t, s, id)
@@ -173,7 +173,7 @@ func wantRow(t testing.TB, s *apitest.Server, id int64, want string) {
 	}
 }
 
-// kindsOf are the kinds of the events of a finding.
+// kindsOf returns the kinds of the events of a finding.
 func kindsOf(t testing.TB, s *apitest.Server, id int64) []string {
 	t.Helper()
 	var kinds []string

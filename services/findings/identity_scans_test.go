@@ -50,7 +50,7 @@ func reportOf(t testing.TB, hits ...hit) []byte {
 	return raw
 }
 
-// scanned uploads a report and returns what it did: created, updated, unchanged, reopened, fixed.
+// scanned uploads a report and returns its counts: created, updated, unchanged, reopened, fixed.
 func scanned(t testing.TB, s *apitest.Server, project, ref string, hits ...hit) string {
 	t.Helper()
 	var n struct{ Created, Updated, Unchanged, Reopened, Fixed int }
@@ -67,21 +67,21 @@ func want(t testing.TB, what, got, want string) {
 	}
 }
 
-// again requires that the same scan changes nothing at all.
+// again requires that a repeated scan changes nothing.
 func again(t testing.TB, s *apitest.Server, project, ref string, hits ...hit) {
 	t.Helper()
 	before, events := snapshot(t, s), s.Store.Reader.FindingEvent.Query().CountX(s.System(t))
 	want(t, "the same scan again", scanned(t, s, project, ref, hits...),
 		fmt.Sprintf("created 0, updated 0, unchanged %d, reopened 0, fixed 0", len(hits)))
 	if after := snapshot(t, s); after != before {
-		t.Errorf("the same scan changed\n%s\nto\n%s", before, after)
+		t.Errorf("the repeated scan changed\n%s\nto\n%s", before, after)
 	}
 	if now := s.Store.Reader.FindingEvent.Query().CountX(s.System(t)); now != events {
-		t.Errorf("the same scan made %d events", now-events)
+		t.Errorf("the repeated scan wrote %d events", now-events)
 	}
 }
 
-// ignore decides about a finding.
+// ignore sets the triage state of a finding to ignored.
 func ignore(t testing.TB, s *apitest.Server, id int64) {
 	t.Helper()
 	body := fmt.Sprintf(`{"issue_type":"sast","new_triage_state":"ignored","new_triage_reason":"acceptable_risk","issue_ids":[%d]}`, id)
@@ -93,7 +93,7 @@ func ignore(t testing.TB, s *apitest.Server, id int64) {
 func TestSplitSurvivesScans(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := &land{Tenant: s.Tenant, findings: map[string]int64{"a": 1}}
+		l := &fixture{Tenant: s.Tenant, findings: map[string]int64{"a": 1}}
 		first := hit{"app/db.py", "cursor.execute(query + name)", 12}
 		edited := hit{"app/db.py", "cursor.execute(statement + title)", 12}
 		scanned(t, s, "acme/web", "main", first)
@@ -118,7 +118,7 @@ func TestSplitSurvivesScans(t *testing.T) {
 		}
 		again(t, s, "acme/web", "main", edited)
 
-		// Scans after a split: the result moves, then the old code comes back.
+		// After a split, the result moves, and then the old code returns.
 		fresh = otherOf(t, l.split(t, s, http.StatusOK, "a"))
 		moved := edited
 		moved.line = 40
@@ -132,7 +132,7 @@ func TestSplitSurvivesScans(t *testing.T) {
 		want(t, "both are in the code", scanned(t, s, "acme/web", "main", first, moved), "created 0, updated 0, unchanged 1, reopened 1, fixed 0")
 		wantRow(t, s, 1, "* unresolved ignored ignored app/db.py:12")
 		wantRow(t, s, fresh, "* unresolved untriaged open app/db.py:40")
-		if text := l.undo(t, s, http.StatusBadRequest, 3); !strings.Contains(text, "are both in the code of refs/heads/main") {
+		if text := l.undo(t, s, http.StatusBadRequest, 3); !strings.Contains(text, "the latest scan of refs/heads/main reported both") {
 			t.Errorf("undo with both in the code: %s", text)
 		}
 		again(t, s, "acme/web", "main", first, moved)
@@ -142,7 +142,7 @@ func TestSplitSurvivesScans(t *testing.T) {
 func TestMergeSurvivesScans(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := &land{Tenant: s.Tenant, findings: map[string]int64{"a": 1, "b": 2}}
+		l := &fixture{Tenant: s.Tenant, findings: map[string]int64{"a": 1, "b": 2}}
 		first := hit{"app/db.py", "cursor.execute(query + name)", 12}
 		rewritten := hit{"lib/store/rows.py", "return session.run(text % arguments)", 300}
 		scanned(t, s, "acme/web", "main", first)
@@ -161,32 +161,32 @@ func TestMergeSurvivesScans(t *testing.T) {
 		}
 		again(t, s, "acme/web", "main", rewritten)
 
-		// A ref that came since belongs to the finding whose evidence it has.
+		// A finding on a new ref gets the identity with the same evidence.
 		l.merge(t, s, http.StatusOK, "b", "a")
 		scanned(t, s, "acme/web", "feature", rewritten)
 		wantRow(t, s, 4, rowOf(t, s, 1).Fingerprint+" unresolved ignored ignored lib/store/rows.py:300")
 		l.undo(t, s, http.StatusOK, 2)
 		wantRow(t, s, 4, rowOf(t, s, 2).Fingerprint+" unresolved untriaged open lib/store/rows.py:300")
 		again(t, s, "acme/web", "feature", rewritten)
-		// Both in the code are two findings.
+		// Two findings in the code cannot be merged.
 		scanned(t, s, "acme/web", "main", first, rewritten)
-		if text := l.merge(t, s, http.StatusBadRequest, "b", "a"); !strings.Contains(text, "are both in the code of refs/heads/main") {
+		if text := l.merge(t, s, http.StatusBadRequest, "b", "a"); !strings.Contains(text, "the latest scan of refs/heads/main reported both") {
 			t.Errorf("merge of two results: %s", text)
 		}
 	})
 }
 
-// pool are results that tests draw reports from: some of one shape, some of one code, some of their own.
+// pool holds results for random reports: some share a shape, some share code, some are distinct.
 var pool = []hit{
 	{"a.py", "cursor.execute(query + name)", 10}, {"a.py", "cursor.execute(text + title)", 10}, {"a.py", "cursor.execute(query + name)", 50},
 	{"b.py", "cursor.execute(query + name)", 10}, {"b.py", "return session.run(text % arguments)", 80}, {"c/d.py", "db.raw(f'select {column}')", 5},
 	{"c/d.py", "db.raw(f'select {row}')", 5}, {"e.py", "os.system(command)", 1},
 }
 
-// identityModel runs random scans, decisions and changes of identities on one project.
+// identityModel runs random scans, decisions and identity changes on one project.
 type identityModel struct {
 	s       *apitest.Server
-	l       *land
+	l       *fixture
 	name    string
 	project int64
 	latest  map[string][]hit
@@ -200,7 +200,7 @@ func (m *identityModel) scan(rt *rapid.T, t testing.TB) {
 	ref := rapid.SampledFrom([]string{"main", "main", "dev"}).Draw(rt, "ref")
 	hits := []hit{}
 	for _, h := range pool {
-		// One line of a file holds one result.
+		// Each line of a file has at most one result.
 		if rapid.IntRange(0, 2).Draw(rt, h.String()) > 0 && !slices.ContainsFunc(hits, func(o hit) bool { return o.String() == h.String() }) {
 			hits = append(hits, h)
 		}
@@ -223,7 +223,7 @@ func (m *identityModel) scan(rt *rapid.T, t testing.TB) {
 	}
 }
 
-// check requires that each result of the latest scans has one living finding, and that findings of one name share
+// check requires that each result of the latest scans has one open finding, and that findings of one identity share
 // decisions.
 func (m *identityModel) check(rt *rapid.T, t testing.TB) {
 	places, decisions := map[string][]string{}, map[string]string{}
@@ -238,7 +238,7 @@ func (m *identityModel) check(rt *rapid.T, t testing.TB) {
 			rt.Fatalf("finding %d: %s, %s and status %s", row.ID, row.State, row.TriageState, row.Status)
 		}
 		if other, known := decisions[row.Fingerprint]; known && other != row.TriageState {
-			rt.Fatalf("findings of the name %s are %s and %s", row.Fingerprint, other, row.TriageState)
+			rt.Fatalf("findings of the identity %s are %s and %s", row.Fingerprint, other, row.TriageState)
 		}
 		decisions[row.Fingerprint] = row.TriageState
 		if !lifecycle.Seen(row.State) {
@@ -264,7 +264,7 @@ func (m *identityModel) check(rt *rapid.T, t testing.TB) {
 	}
 }
 
-// change sends a change of identities. One that is refused changes nothing; one that is undone at once, neither.
+// change sends an identity change. A refused change, and a change that is undone at once, must change nothing.
 func (m *identityModel) change(rt *rapid.T, t testing.TB, path, body string) {
 	before := snapshot(t, m.s)
 	answer := m.s.Do(t, m.s.Token, http.MethodPost, fmt.Sprintf("/api/v1/deployments/%d/%s", m.s.DeploymentID, path), body)
@@ -283,7 +283,7 @@ func (m *identityModel) change(rt *rapid.T, t testing.TB, path, body string) {
 	}
 	last := m.s.Store.Reader.IdentityChange.Query().Order(ent.Desc(identitychange.FieldID)).FirstX(m.s.System(t))
 	m.l.undo(t, m.s, http.StatusOK, last.ID)
-	// What a split made is dead then; it is in neither.
+	// The finding that a split created is removed then, so neither snapshot has it.
 	if after := snapshot(t, m.s); after != before {
 		rt.Fatalf("%s, undone, left\n%s\nnot\n%s", path, after, before)
 	}
@@ -323,7 +323,7 @@ func (m *identityModel) step(rt *rapid.T, t testing.TB) {
 	m.check(rt, t)
 }
 
-// joined are the findings that a scan has joined by other than exact evidence.
+// joined returns the findings that a scan joined by evidence that was not exact.
 func (m *identityModel) joined(t testing.TB) (ids []int64) {
 	for _, row := range m.s.Store.Reader.FindingMatch.Query().Where(findingmatch.RungNEQ("")).Order(findingmatch.ByID()).AllX(m.s.System(t)) {
 		ids = append(ids, row.FindingID)
@@ -337,7 +337,7 @@ func TestIdentitiesUnderRandomChanges(t *testing.T) {
 		run := 0
 		rapid.Check(t, func(rt *rapid.T) {
 			run++
-			m := &identityModel{s: s, l: &land{Tenant: s.Tenant}, name: fmt.Sprintf("acme/model-%d", run), latest: map[string][]hit{}}
+			m := &identityModel{s: s, l: &fixture{Tenant: s.Tenant}, name: fmt.Sprintf("acme/model-%d", run), latest: map[string][]hit{}}
 			m.scan(rt, t)
 			m.check(rt, t)
 			for range rapid.IntRange(4, 25).Draw(rt, "steps") {

@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// Values that are not allowed are refused with a text that names the parameter, what was got and what is allowed.
+// Errors about invalid values name the parameter, the value and the allowed values.
 func TestInvalidParameters(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -11,40 +11,42 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// placesQueue has the deletions of old boundaries: nodes of the version before know none of them.
-const placesQueue = "page_boundaries"
+// cursorsQueue is the queue of expireCursors. It has a queue of its own because nodes of the previous version do not
+// know the job.
+const cursorsQueue = "page_boundaries"
 
-// Background is what lists of findings need done when nobody calls.
+// Background returns the periodic work of lists of findings. Only PostgreSQL needs it: in memory, cursors expire by
+// themselves.
 func Background(st *store.Store) jobs.Work {
-	if !st.Postgres() { // which alone has any
+	if !st.Postgres() {
 		return jobs.Work{}
 	}
 	return jobs.Work{
-		Register: func(workers *river.Workers) { jobs.AddWorker(workers, &oldPlacesWorker{store: st}) },
-		Periodic: []*river.PeriodicJob{jobs.Every(list.PlacesKept, oldPlaces{})},
-		Queues:   []jobs.Queue{{Name: placesQueue, Workers: 1, Poll: time.Minute}},
+		Register: func(workers *river.Workers) { jobs.AddWorker(workers, &expireCursorsWorker{store: st}) },
+		Periodic: []*river.PeriodicJob{jobs.Every(list.CursorTTL, expireCursors{})},
+		Queues:   []jobs.Queue{{Name: cursorsQueue, Workers: 1, Poll: time.Minute}},
 	}
 }
 
-// oldPlaces is the periodic job that deletes the boundaries of pages that were served too long ago.
-type oldPlaces struct{}
+// expireCursors is the periodic job that deletes expired cursors.
+type expireCursors struct{}
 
-// Kind is the name in the queue.
-func (oldPlaces) Kind() string { return "old_page_boundaries" }
+// Kind is the name of the job in the queue.
+func (expireCursors) Kind() string { return "old_page_boundaries" }
 
-// InsertOpts keep runs from piling up while no node works.
-func (oldPlaces) InsertOpts() river.InsertOpts {
+// InsertOpts prevent a backlog of runs while no worker is up.
+func (expireCursors) InsertOpts() river.InsertOpts {
 	opts := jobs.OnceWaiting()
-	opts.Queue = placesQueue
+	opts.Queue = cursorsQueue
 	return opts
 }
 
-type oldPlacesWorker struct {
-	river.WorkerDefaults[oldPlaces]
+type expireCursorsWorker struct {
+	river.WorkerDefaults[expireCursors]
 	store *store.Store
 }
 
-// Work deletes them in all deployments.
-func (w *oldPlacesWorker) Work(ctx context.Context, _ *river.Job[oldPlaces]) error {
-	return list.ForgetPlaces(ctx, w.store)
+// Work deletes the expired cursors of all deployments.
+func (w *expireCursorsWorker) Work(ctx context.Context, _ *river.Job[expireCursors]) error {
+	return list.DeleteExpired(ctx, w.store)
 }

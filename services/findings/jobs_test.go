@@ -12,13 +12,13 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// Places in the database are deleted in time, and not before.
-func TestOldPlacesAreDeleted(t *testing.T) {
+// The job deletes expired cursors from the database, and keeps the others.
+func TestExpiredCursorsAreDeleted(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, store.Options{Database: storetest.Postgres(t)})
 	system, now := tenant.System(t.Context()), store.Now()
 	err := st.Write(system, func(ctx context.Context, tx *ent.Tx) error {
-		for i, age := range []int64{0, list.PlacesKept.Microseconds(), 2 * list.PlacesKept.Microseconds()} {
+		for i, age := range []int64{0, list.CursorTTL.Microseconds(), 2 * list.CursorTTL.Microseconds()} {
 			err := tx.PageBoundary.Create().SetDeploymentID(int64(1 + i)).SetList([]byte("a list")).SetRows(100).
 				SetWalk(1).SetRelevantSince(1).SetFindingID(1).SetEnded(false).SetServedAt(now - age).Exec(ctx)
 			if err != nil {
@@ -30,11 +30,11 @@ func TestOldPlacesAreDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&oldPlacesWorker{store: st}).Work(t.Context(), nil); err != nil {
+	if err := (&expireCursorsWorker{store: st}).Work(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	left := st.Reader.PageBoundary.Query().Order(ent.Asc(pageboundary.FieldDeploymentID)).AllX(system)
 	if len(left) != 2 || left[0].DeploymentID != 1 || left[1].DeploymentID != 2 {
-		t.Errorf("%v are left, want those of the deployments 1 and 2", left)
+		t.Errorf("%v are left, want the cursors of deployments 1 and 2", left)
 	}
 }

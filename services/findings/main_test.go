@@ -11,8 +11,8 @@ import (
 	"github.com/palisade/palisade/services/scans"
 )
 
-// TestMain names the domains that these tests call, and asks for fewer examples than rapid's hundred: each is a tenant
-// with hundreds of findings on two databases.
+// TestMain registers the domains that these tests call. It lowers rapid's default of 100 examples: each example is a
+// tenant with hundreds of findings on two databases.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "12"); err != nil {
 		panic(err)

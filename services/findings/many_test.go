@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// Filters that choose thousands of projects stay below what databases allow as parameters, and are right.
+// Filters with thousands of projects stay below the parameter limit of databases, and return the right findings.
 func TestFiltersOfManyProjects(t *testing.T) {
 	t.Parallel()
 	const n = 40_000 // SQLite allows 32,766 parameters
@@ -19,7 +19,7 @@ func TestFiltersOfManyProjects(t *testing.T) {
 		t.Skip("seeds 40,000 projects")
 	}
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){
+		l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){
 			"acme/web": func(p *ent.ProjectCreate) { p.SetVisibility("private") },
 			"acme/api": func(p *ent.ProjectCreate) { p.SetVisibility("public") },
 		})
@@ -34,7 +34,8 @@ func TestFiltersOfManyProjects(t *testing.T) {
 	})
 }
 
-// A category of many rules is filtered along the list, one of few along the index by rule: both are right.
+// A category with many rules scans the list; a category with few rules uses the index by rule. Both return the right
+// findings.
 func TestFiltersOfManyRules(t *testing.T) {
 	t.Parallel()
 	const n = 120
@@ -43,7 +44,7 @@ func TestFiltersOfManyRules(t *testing.T) {
 		extra[i] = &findingsv1.FindingRule{Name: fmt.Sprintf("bulk.%03d", i), Category: "bulk", Confidence: "medium"}
 	}
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil}, extra...)
+		l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil}, extra...)
 		l.seed(t, s, many(n, func(i int, f *fact) { f.rule = extra[i].GetName() })...)
 		l.seed(t, s, fact{label: "other", at: 9})
 		for query, want := range map[string]int{
@@ -59,7 +60,7 @@ func TestFiltersOfManyRules(t *testing.T) {
 }
 
 // seedProjects adds n private projects with one statement.
-func seedProjects(t *testing.T, s *apitest.Server, l *land, n int) {
+func seedProjects(t *testing.T, s *apitest.Server, l *fixture, n int) {
 	t.Helper()
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 		return s.Store.Exec(ctx, tx, `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < CAST(? AS INTEGER) - 1)

@@ -17,17 +17,17 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// modelProjects and their primary branches.
+// modelProjects maps projects to their primary branches.
 var modelProjects = map[string]string{"acme/Web": mainRef, "acme/api": "refs/heads/dev", "acme/Shop": mainRef, "acme/lib": "refs/heads/dev"}
 
-// drawFacts invents findings. Small alphabets make twins, equal times and hits of several filters at once likely.
+// drawFacts draws findings. Small alphabets make siblings, equal times and matches of several filters likely.
 func drawFacts(t *rapid.T) []fact {
 	refs := []string{mainRef, "refs/heads/dev", "refs/pull/7/merge"}
 	facts := make([]fact, rapid.IntRange(90, 330).Draw(t, "findings"))
 	taken := map[string]bool{}
 	random := rapid.IntRange(0, 1<<30)
 	for i := range facts {
-		// One number a finding: rapid's own choices, a dozen for each of hundreds, would be slow.
+		// Draw one number for each finding: a dozen draws for each of hundreds of findings are slow in rapid.
 		n := random.Draw(t, "finding")
 		pick := func(words ...string) string {
 			word := words[n%len(words)]
@@ -48,7 +48,7 @@ func drawFacts(t *rapid.T) []fact {
 			f.exposure, f.transitivity, f.malicious = pick("reachable", "unknown"), pick("direct", "transitive"), pick("", "", "x") == "x"
 		}
 		f.fixPR = pick("", "", "open", "merged")
-		// A finding is once on a ref: what an upload would have updated gets an identity of its own.
+		// An identity exists once on a ref, so a duplicate gets an identity of its own.
 		if place := f.project + f.ref + f.print; taken[place] {
 			f.print = f.label
 		} else {
@@ -59,12 +59,12 @@ func drawFacts(t *rapid.T) []fact {
 	return facts
 }
 
-// drawRequest invents a request, which may name several values of many parameters, and the same one twice.
+// drawRequest draws a request. It may have several values for a parameter, and duplicates.
 func drawRequest(t *rapid.T, projects map[string]int64) *findingsv1.ListFindingsRequest {
 	words := func(label string, words ...string) []string {
 		return rapid.SliceOfN(rapid.SampledFrom(words), 0, 3).Draw(t, label)
 	}
-	// Most filters are absent, else nothing is ever found.
+	// Most filters are absent. Otherwise no finding would match.
 	maybe := func(label string, list []string) []string {
 		if rapid.IntRange(0, 3).Draw(t, "use "+label) != 0 {
 			return nil
@@ -105,8 +105,8 @@ func drawRequest(t *rapid.T, projects map[string]int64) *findingsv1.ListFindings
 	return r
 }
 
-// chosen is what the contract says of filters, written down once more without a database.
-func chosen(f fact, projects map[string]int64, r *findingsv1.ListFindingsRequest) bool {
+// matches implements the filters of the contract without a database.
+func matches(f fact, projects map[string]int64, r *findingsv1.ListFindingsRequest) bool {
 	oneOf := func(list []string, word string) bool { return len(list) == 0 || slices.Contains(list, word) }
 	status := lifecycle.Status(f.state, cmp.Or(f.triage, lifecycle.Untriaged))
 	about := rules[f.rule]
@@ -133,11 +133,11 @@ func chosen(f fact, projects map[string]int64, r *findingsv1.ListFindingsRequest
 		(r.GetAutotriageVerdict() == "" || r.GetAutotriageVerdict() == f.verdict)
 }
 
-// model lists the labels that the request chooses: filtered, ordered, collapsed.
+// model returns the labels of the findings that the request selects: filtered, ordered, deduplicated.
 func model(facts []fact, projects map[string]int64, r *findingsv1.ListFindingsRequest) []string {
 	var rows []int
 	for i, f := range facts {
-		if chosen(f, projects, r) {
+		if matches(f, projects, r) {
 			rows = append(rows, i)
 		}
 	}
@@ -154,7 +154,7 @@ func model(facts []fact, projects map[string]int64, r *findingsv1.ListFindingsRe
 	return list
 }
 
-// The list equals a naive model of it, for random findings and filters, page by page and by jumps, on both databases.
+// For random findings and filters, the list equals the model, page by page and with jumps, on both databases.
 func TestListEqualsModel(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -182,7 +182,7 @@ func TestListEqualsModel(t *testing.T) {
 					projects[name] = func(p *ent.ProjectCreate) { p.SetPrimaryBranch(branch) }
 				}
 			}
-			l := seedLand(t, s, of, projects)
+			l := seedFixture(t, s, of, projects)
 			l.seed(t, s, facts...)
 			for range 12 {
 				r := drawRequest(rt, l.projects)
@@ -205,7 +205,7 @@ func TestListEqualsModel(t *testing.T) {
 			}
 		})
 		if hits == 0 {
-			t.Error("no request found anything: the test is worth nothing")
+			t.Error("no request found any finding")
 		}
 		t.Logf("%d findings listed in %d tenants", hits, tenants)
 	})

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// memoryPages of memorySize findings have about 100 KB each: more than a client takes before it reads.
+	// memoryPages pages of memorySize findings have about 100 KB each: more than a client buffers before it reads.
 	memoryPages, memorySize = 8, 100
 	memoryWindow            = 1 << 16
 )
 
-// reportOfPages is a report whose findings all differ, in length, too.
+// reportOfPages returns a report with findings of different content and length.
 func reportOfPages() []byte {
 	var results []string
 	for i := range memoryPages * memorySize {
@@ -32,7 +32,7 @@ func reportOfPages() []byte {
 	return []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"x"}},"results":[` + strings.Join(results, ",") + `]}]}`)
 }
 
-// knownPages are the pages of a list, as they come when nobody else asks.
+// knownPages holds the pages of a list, as read without concurrent requests.
 type knownPages struct {
 	*apitest.Server
 	wire []*findingsv1.ListFindingsResponse
@@ -63,7 +63,7 @@ func knowPages(t *testing.T, s *apitest.Server) *knownPages {
 	return k
 }
 
-// ask asks for pages in turns, over gRPC, with and without compression, and over HTTP, and compares them.
+// ask requests pages in turn over HTTP and gRPC, with and without compression, and compares them with the known pages.
 func (k *knownPages) ask(t *testing.T, ctx context.Context, times int) error {
 	client := findingsv1.NewFindingsServiceClient(k.Conn)
 	for i := range times {
@@ -90,7 +90,7 @@ func (k *knownPages) ask(t *testing.T, ctx context.Context, times int) error {
 	return nil
 }
 
-// TestAnswersDoNotShareMemory: many ask for different pages at the same time, and each gets its own.
+// Concurrent requests for different pages return the requested pages.
 func TestAnswersDoNotShareMemory(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -105,8 +105,8 @@ func TestAnswersDoNotShareMemory(t *testing.T) {
 	})
 }
 
-// TestAnswerWaitsForItsReader: what a client has not taken yet stays as it is while others are answered. Of its
-// clients, one in four goes away instead.
+// A response that a slow client has not read yet stays intact while other requests are served. One client in four
+// disconnects instead.
 func TestAnswerWaitsForItsReader(t *testing.T) {
 	s := apitest.Start(t, nil)
 	k := knowPages(t, s)
@@ -134,7 +134,7 @@ func TestAnswerWaitsForItsReader(t *testing.T) {
 			}
 		}
 		for i, stream := range streams {
-			if _, err := stream.Header(); err != nil { // it comes with as much of the answer as the window takes
+			if _, err := stream.Header(); err != nil { // headers arrive together with the first window of the response
 				t.Fatal(err)
 			}
 			if i%4 == 3 {

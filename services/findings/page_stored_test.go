@@ -19,7 +19,7 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// reportSaying is a report of two findings, the second without a place, by a rule with this text.
+// reportSaying returns a report with two findings, the second one without a location, and a rule with the given text.
 func reportSaying(text string) []byte {
 	return []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec","version":"2.21","rules":[{"id":"G104","fullDescription":{"text":"` + text + `"}}]}},"results":[
 		{"ruleId":"G104","message":{"text":"Errors unhandled"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"cmd/a b.go"},"region":{"startLine":3,"snippet":{"text":"f()"}}}}]},
@@ -30,8 +30,8 @@ const commit = "3f2a9c1b7e40d85f6a92c3e1b0d4f7a68c5e2193"
 
 const listPath = "/api/v1/deployments/acme/findings"
 
-// TestListOfStoredFindings: what happens to a finding shows in the next list, with contents as they are written and as
-// earlier versions wrote them, and over both wires.
+// Changes of a finding show in the next list, over HTTP and gRPC, with contents in the current format and in the format
+// of earlier versions.
 func TestListOfStoredFindings(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -67,8 +67,8 @@ func TestListOfStoredFindings(t *testing.T) {
 	})
 }
 
-// storeAsBefore makes contents as earlier versions wrote them: with texts instead of packed ones, and columns of the
-// row in front, here wrong ones.
+// storeAsBefore rewrites contents in the format of earlier versions: texts are not packed, and columns of the row come
+// first. The columns are wrong here, to prove that they are ignored.
 func storeAsBefore(t *testing.T, s *apitest.Server) {
 	t.Helper()
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
@@ -100,7 +100,7 @@ func storeAsBefore(t *testing.T, s *apitest.Server) {
 	}
 }
 
-// setURL makes a project one whose host is known, so that findings have links to their lines.
+// setURL gives a project a URL with a known host, so that findings have links to their lines.
 func setURL(t *testing.T, s *apitest.Server) {
 	t.Helper()
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
@@ -111,12 +111,12 @@ func setURL(t *testing.T, s *apitest.Server) {
 	}
 }
 
-// TestListShowsTextsAtOnce: a node that has shown a rule and a project shows what is made of them.
+// A node shows changes of a rule and a project that it has cached.
 func TestListShowsTextsAtOnce(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) { textsAtOnce(t, s, s) })
 }
 
-// TestListShowsTextsOfOtherNodesAtOnce: … also by another node.
+// A node shows changes that another node made.
 func TestListShowsTextsOfOtherNodesAtOnce(t *testing.T) {
 	database := storetest.Postgres(t)
 	one := apitest.Start(t, func(c *config.Config) { c.Database = database })

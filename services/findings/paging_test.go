@@ -19,7 +19,7 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// many are n facts, three of a time: the order of equal times is that of the ids, newest first.
+// many returns n facts. Three facts share each time, and are ordered by id, newest first.
 func many(n int, adjust func(i int, f *fact)) []fact {
 	facts := make([]fact, n)
 	for i := range facts {
@@ -31,14 +31,14 @@ func many(n int, adjust func(i int, f *fact)) []fact {
 	return facts
 }
 
-func seedMany(t *testing.T, s *apitest.Server, n int, adjust func(i int, f *fact)) *land {
+func seedMany(t *testing.T, s *apitest.Server, n int, adjust func(i int, f *fact)) *fixture {
 	t.Helper()
-	l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
+	l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
 	l.seed(t, s, many(n, adjust)...)
 	return l
 }
 
-// inOrder are the labels of many(n) as a list shows them.
+// inOrder returns the labels of many(n) in the order of lists.
 func inOrder(n int) []string {
 	facts := many(n, nil)
 	index := make([]int, n)
@@ -80,7 +80,7 @@ func TestPagesCoverEachFindingOnce(t *testing.T) {
 	})
 }
 
-// A walk over all pages is not disturbed by findings that an upload adds meanwhile.
+// A listing session sees each finding once while an upload adds findings.
 func TestPagesWhileFindingsArrive(t *testing.T) {
 	t.Parallel()
 	const n = 450
@@ -98,14 +98,14 @@ func TestPagesWhileFindingsArrive(t *testing.T) {
 		if want := inOrder(n); !slices.Equal(got, want) {
 			t.Errorf("%d findings, want %d; first difference at %d", len(got), n, differsAt(got, want))
 		}
-		// The next walk begins with the newest.
+		// The next session begins with the newest finding.
 		if first := strings.Fields(labels(t, s, "page=0"))[0]; first != "new6-36" {
 			t.Errorf("the newest finding is %s", first)
 		}
 	})
 }
 
-// Deep pages can be asked for without those before, and are the same as those of a walk.
+// A jump to a deep page returns the same page as a listing session.
 func TestJumpToAPage(t *testing.T) {
 	t.Parallel()
 	const n = 730
@@ -128,7 +128,7 @@ func TestJumpToAPage(t *testing.T) {
 	})
 }
 
-// A jump is counted from the nearest page before it that was served, if it is near: it belongs to the same walk.
+// A jump counts from the nearest cursor before it, and belongs to the same listing session.
 func TestJumpFromAServedPage(t *testing.T) {
 	t.Parallel()
 	const n = 730
@@ -139,7 +139,7 @@ func TestJumpFromAServedPage(t *testing.T) {
 			t.Helper()
 			got := strings.Fields(labels(t, s, fmt.Sprintf("page=%d%s", number, more)))
 			if !slices.Equal(got, want[min(from, n):min(from+100, n)]) {
-				t.Errorf("page %d%s: %v, want those from %d on", number, more, got, from)
+				t.Errorf("page %d%s: %v, want the findings from %d on", number, more, got, from)
 			}
 		}
 		for _, more := range []string{"", "&dedup=true", "&since=1", "&severities=high&severities=critical&severities=medium&severities=low"} {
@@ -149,17 +149,17 @@ func TestJumpFromAServedPage(t *testing.T) {
 		}
 		page(3, 300, "&status=open")
 		l.seed(t, s, many(20, func(i int, f *fact) { f.label, f.at = fmt.Sprintf("new%d", i), int64(1+i) })...)
-		page(6, 600, "&status=open") // the walk goes on where it was
+		page(6, 600, "&status=open") // the session continues
 		for number, want := range map[string][]string{"page=6&page_size=101": want[606:707], "page=2&page_size=300": want[600:]} {
 			if got := strings.Fields(labels(t, s, "status=open&"+number)); !slices.Equal(got, want) {
-				t.Errorf("%s in the same walk: %v", number, got)
+				t.Errorf("%s in the same session: %v", number, got)
 			}
 		}
 	})
 }
 
-// Page 0 begins a new walk, in which nothing is left of an older one that has ended, and an older one that goes on sees
-// what was there when it began.
+// A request for page 0 starts a new session without cursors of finished sessions. An older session continues with the
+// findings that existed when it started.
 func TestPageZeroBeginsAnew(t *testing.T) {
 	t.Parallel()
 	const n, more = 450, 250
@@ -188,15 +188,15 @@ func TestPageZeroBeginsAnew(t *testing.T) {
 				t.Errorf("page %d has %d findings, from %s on", number, len(got), got[0])
 			}
 		}
-		for number := 3; number < 6; number++ { // who began earlier goes on
+		for number := 3; number < 6; number++ { // the older session continues
 			if got := page(going, number); !slices.Equal(got, want[min(100*number, n):min(100*number+100, n)]) {
-				t.Errorf("the older walk: page %d has %d findings", number, len(got))
+				t.Errorf("the older session: page %d has %d findings", number, len(got))
 			}
 		}
 	})
 }
 
-// What came back below an unchanged page 0 is seen by who jumps to it.
+// A jump shows findings that were reopened after page 0, even if page 0 is unchanged.
 func TestPageZeroUnchanged(t *testing.T) {
 	t.Parallel()
 	const n = 950
@@ -232,8 +232,8 @@ func TestPageZeroUnchanged(t *testing.T) {
 	})
 }
 
-// A list is served by a database that takes no writes.
-func TestPagesWithoutAPlace(t *testing.T) {
+// A read-only database serves lists, although it cannot store cursors.
+func TestPagesWithoutCursors(t *testing.T) {
 	t.Parallel()
 	s := apitest.Start(t, func(c *config.Config) { c.Database = storetest.Postgres(t) })
 	seedMany(t, s, 250, nil)
@@ -253,8 +253,8 @@ func TestPagesWithoutAPlace(t *testing.T) {
 	}
 }
 
-// Pages of one walk may be served by different nodes.
-func TestWalkOverNodes(t *testing.T) {
+// Different nodes may serve the pages of one session.
+func TestSessionAcrossNodes(t *testing.T) {
 	t.Parallel()
 	const n = 950
 	s := apitest.Start(t, func(c *config.Config) { c.Database = storetest.Postgres(t) })
@@ -267,7 +267,7 @@ func TestWalkOverNodes(t *testing.T) {
 	}
 	at := int64(0)
 	for _, query := range []string{"", "&dedup=true", "&status=open"} {
-		want := strings.Fields(labels(t, s, "page_size=3000"+query)) // page 0 of a walk of its own
+		want := strings.Fields(labels(t, s, "page_size=3000"+query)) // page 0 of a session of its own
 		var got []string
 		for page := 0; ; page++ {
 			part := strings.Fields(labels(t, nodes[page%len(nodes)], fmt.Sprintf("page=%d%s", page, query)))
@@ -284,8 +284,8 @@ func TestWalkOverNodes(t *testing.T) {
 	}
 }
 
-// Many may walk over one list with one token, and begin anew while it changes: none is refused.
-func TestManyWalkersAtOnce(t *testing.T) {
+// Many sessions of one list and one token may run, and restart while the list changes. No request fails.
+func TestConcurrentSessions(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedMany(t, s, 650, nil)
@@ -310,8 +310,8 @@ func TestManyWalkersAtOnce(t *testing.T) {
 	})
 }
 
-// Where pages end is remembered for a caller and a filter: neither sees that of another.
-func TestPagesOfOthers(t *testing.T) {
+// Cursors belong to a caller and a filter. Other callers and filters do not use them.
+func TestCursorsOfOtherLists(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedMany(t, s, 230, func(i int, f *fact) {
@@ -324,10 +324,10 @@ func TestPagesOfOthers(t *testing.T) {
 		s.Get(t, "/api/v1/deployments/acme/findings?page=0")
 		l.seed(t, s, many(100, func(i int, f *fact) { f.label, f.at = fmt.Sprintf("new%d", i), int64(1+i) })...)
 		if first := strings.Fields(labels(t, s, "page=1"))[0]; first != inOrder(230)[100] {
-			t.Errorf("the walk goes on with %s", first)
+			t.Errorf("the session continues with %s", first)
 		}
 		if body := s.Do(t, other, "GET", path, "").Body; !strings.Contains(body, `"rule_message":"`+inOrder(230)[0]+`"`) {
-			t.Error("another caller's page 1 does not begin where page 0 of now ends")
+			t.Error("page 1 of another caller does not begin after its own page 0")
 		}
 		if got := len(strings.Fields(labels(t, s, "page=1&severities=low"))); got != 15 {
 			t.Errorf("another filter's page 1 has %d findings, want 15", got)
@@ -335,11 +335,11 @@ func TestPagesOfOthers(t *testing.T) {
 	})
 }
 
-// With dedup, a finding on several refs is shown once: the oldest of those that the filter chooses.
+// With dedup, an identity on several refs is listed once: its oldest finding that the filter selects.
 func TestDedup(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
+		l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
 		l.seed(t, s,
 			fact{label: "gone", print: "x", ref: "refs/heads/z", at: 9, state: "removed"},
 			fact{label: "dev", print: "x", ref: "refs/heads/dev", at: 5, triage: "reviewing", severity: "low"},
@@ -394,7 +394,7 @@ func TestDedupPages(t *testing.T) {
 	})
 }
 
-// Another ref that has the same findings does not move those that a walk has not come to.
+// With dedup, a new ref with the same findings does not move findings that a session has not read yet.
 func TestDedupWhileAnotherRefArrives(t *testing.T) {
 	t.Parallel()
 	const n = 450
@@ -402,7 +402,7 @@ func TestDedupWhileAnotherRefArrives(t *testing.T) {
 		same := func(ref string, at int64) []fact {
 			return many(n, func(i int, f *fact) { f.print, f.ref, f.at = fmt.Sprint(i), ref, at })
 		}
-		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
+		l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
 		l.seed(t, s, same("refs/heads/main", 1)...)
 		var got []string
 		for page := range 6 {

@@ -8,10 +8,10 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// seedVariety stores findings that differ in everything that the list filters by.
-func seedVariety(t *testing.T, s *apitest.Server) *land {
+// seedVariety stores findings that differ in every field with a filter.
+func seedVariety(t *testing.T, s *apitest.Server) *fixture {
 	t.Helper()
-	l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){
+	l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){
 		"acme/Web":  func(p *ent.ProjectCreate) { p.SetVisibility("private") },
 		"acme/api":  func(p *ent.ProjectCreate) { p.SetPrimaryBranch("refs/heads/release").SetVisibility("public") },
 		"acme/bare": func(p *ent.ProjectCreate) { p.SetDefaultBranch("") },
@@ -45,7 +45,7 @@ func seedVariety(t *testing.T, s *apitest.Server) *land {
 	return l
 }
 
-// Every parameter of operation 11, and the order of the answer.
+// All parameters of operation 11, and the order of the list.
 func TestParameters(t *testing.T) {
 	t.Parallel()
 	const all = "a1 a2 a3 a4 a5 b1 b2 b3 b4 b5 b6 b8"
@@ -123,13 +123,13 @@ func TestParameters(t *testing.T) {
 			{"click_to_fix_pr_state=open,merged", "a3 a5"},
 			{"issue_type=sca&click_to_fix_pr_state=merged", "c3"},
 
-			// Filters that the contract gives for other issue types are passed over.
+			// Filters that the contract defines for other issue types are ignored.
 			{"exposures=reachable&transitivities=direct&is_malicious=true", all},
 			{"issue_type=sca&policies=rule-board-block&rules=py.style&categories=x&confidence=low&autotriage_verdict=true_positive", "c1 c2 c3 c4 c5"},
 			{"issue_type=ai_sast&policies=rule-board-pr-comments&rules=js.xss&confidence=high&click_to_fix_pr_state=merged", "d1 d2"},
 			{"issue_type=ai_sast&severities=low&repos=acme/web", "d1"},
 
-			// Several at once.
+			// Several filters in one request.
 			{"severities=critical&status=reviewing&ref=release&repos=acme/web", "a4"},
 			{"severities=critical&dedup=true&status=reviewing", "a4"},
 		} {
@@ -140,7 +140,7 @@ func TestParameters(t *testing.T) {
 	})
 }
 
-// Clients spell lists, booleans and absence in several ways (contract facts, section 1).
+// Clients write lists, booleans and absent values in several ways (contract facts, section 1).
 func TestSpellings(t *testing.T) {
 	t.Parallel()
 	const all = "a1 a2 a3 a4 a5 b1 b2 b3 b4 b5 b6 b8"

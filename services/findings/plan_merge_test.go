@@ -13,8 +13,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// A list of several values of a column reads about as many findings as it shows: those of other values are not gone
-// through, and not all of the chosen ones are sorted. PostgreSQL does either when it is left alone.
+// A list with several values of a column reads about as many findings as it shows. Without the merge, PostgreSQL scans
+// findings of other values, or sorts all matching findings.
 func TestSeveralValuesAreMerged(t *testing.T) {
 	t.Parallel()
 	size := int64(100)
@@ -64,8 +64,8 @@ func TestSeveralValuesAreMerged(t *testing.T) {
 	})
 }
 
-// scanOfFindings is the line of a plan that says how many findings came of an index, and leftOut one below it that says
-// how many were looked at in vain. What the statement asks of other tables is not counted.
+// scanOfFindings matches the line of a plan with the number of findings from an index. leftOut matches a line below it
+// with the number of discarded findings. Rows of other tables do not count.
 var (
 	scanOfFindings = regexp.MustCompile(`Scan.* on findings.*\(actual rows=(\d+)`)
 	leftOut        = regexp.MustCompile(`Rows Removed by (?:Filter|Index Recheck): (\d+)`)

@@ -13,7 +13,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// What is rare is found along its own index, beside what is frequent: SQLite knows both from samples of each index.
+// A rare value is found by its own index, also beside a frequent value. SQLite knows the selectivity from index
+// samples.
 func TestRareValuesAreFoundByTheirIndex(t *testing.T) {
 	lists := []struct {
 		name, index string
@@ -26,7 +27,7 @@ func TestRareValuesAreFoundByTheirIndex(t *testing.T) {
 		{"a rare status", "findings_list_status_severity", &findingsv1.ListFindingsRequest{Status: "fixed", Severities: []string{"low"}}},
 		{"a rare severity", "findings_list_status_severity", &findingsv1.ListFindingsRequest{Status: "open", Severities: []string{"critical"}}},
 		{"a ref without findings, of two projects", "findings_list_ref", &findingsv1.ListFindingsRequest{Ref: "nothing", Repos: []string{"acme/p06", "acme/p09"}}},
-		{"twins", "findings_list_policy_mode", &findingsv1.ListFindingsRequest{Policies: []string{"rule-board-block"}, Dedup: true}},
+		{"siblings", "findings_list_policy_mode", &findingsv1.ListFindingsRequest{Policies: []string{"rule-board-block"}, Dedup: true}},
 	}
 	s := apitest.Start(t, nil)
 	l := seedForPlans(t, s)

@@ -19,13 +19,13 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// byID matches those that read what is known by primary key.
+// byID matches queries by primary key.
 var byID = regexp.MustCompile("WHERE \\(?[`\"]findings[`\"].[`\"]id[`\"] (IN|= ANY)")
 
-// onFindings matches queries on findings in the quotes of either database.
+// onFindings matches queries on findings, in the quotes of either database.
 var onFindings = regexp.MustCompile("FROM [`\"]findings[`\"]")
 
-// recorded opens the server's database once more, with a record of the queries on findings that look for them.
+// recorded opens the server's database a second time and records the queries that search findings.
 func recorded(t *testing.T, s *apitest.Server) (*store.Store, *apitest.Queries) {
 	t.Helper()
 	return apitest.OpenRecorded(t, s, func(query string) bool {
@@ -33,18 +33,18 @@ func recorded(t *testing.T, s *apitest.Server) (*store.Store, *apitest.Queries) 
 	})
 }
 
-// seedForPlans stores 20,000 findings of a tenant beside 20,000 of another one, with values as a real tenant has them:
-// what is rare is rare. Statistics are refreshed, as the server does after large imports.
-func seedForPlans(t *testing.T, s *apitest.Server) *land {
+// seedForPlans stores 20,000 findings for each of two tenants. The selectivity of values is realistic: rare values are
+// rare. It refreshes the statistics, as the server does after large imports.
+func seedForPlans(t *testing.T, s *apitest.Server) *fixture {
 	t.Helper()
 	projects := map[string]func(*ent.ProjectCreate){}
 	for i := range 60 {
 		projects[fmt.Sprintf("acme/p%02d", i)] = nil
 	}
-	ours, theirs := seedLand(t, s, s.Tenant, projects), seedLand(t, s, s.AddTenant(t, "rival"), projects)
+	ours, theirs := seedFixture(t, s, s.Tenant, projects), seedFixture(t, s, s.AddTenant(t, "rival"), projects)
 	addTag(t, s, ours, "acme/p03", "team")
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
-		for _, l := range []*land{ours, theirs} {
+		for _, l := range []*fixture{ours, theirs} {
 			if err := s.Store.Exec(ctx, tx, plansSQL, l.DeploymentID, l.projects["acme/p00"], l.rules["aws.key"], []byte{}); err != nil {
 				return err
 			}
@@ -76,7 +76,7 @@ SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) + i % 60, CAST(? AS BIGINT) + CASE W
 	CASE WHEN i % 3 = 2 THEN CASE i % 50 WHEN 7 THEN 'confirmed_valid' ELSE 'no_validator' END END, CASE WHEN i % 300 = 2 THEN TRUE END,
 	1, 1000000 + i, 1, 1, ? FROM n`
 
-// analyze gives the planner statistics.
+// analyze refreshes the planner's statistics.
 func analyze(t *testing.T, s *apitest.Server) {
 	t.Helper()
 	db := s.Store.Pools()["writer"]
@@ -88,12 +88,12 @@ func analyze(t *testing.T, s *apitest.Server) {
 	}
 }
 
-// Every documented filter is served by an index: no plan reads the whole table.
+// Every documented filter uses an index: no plan reads the whole table.
 func TestPlansUseIndexes(t *testing.T) {
 	t.Parallel()
 	malicious, size := true, int64(100)
 	lists := []struct {
-		name, index string // the index, where there is only one good choice
+		name, index string // the index, if only one is a good choice
 		request     *findingsv1.ListFindingsRequest
 	}{
 		{"nothing", "findings_list", &findingsv1.ListFindingsRequest{}},
@@ -156,7 +156,7 @@ func TestPlansUseIndexes(t *testing.T) {
 	})
 }
 
-// Nor do those of callers who see only the projects of their teams, whether these are few or nearly all.
+// Plans for callers limited to teams use indexes too, whether they see few projects or nearly all.
 func TestPlansOfTeamsUseIndexes(t *testing.T) {
 	t.Parallel()
 	size := int64(100)
@@ -185,7 +185,7 @@ func TestPlansOfTeamsUseIndexes(t *testing.T) {
 				if _, err := findingsList.ListFindings(ctx, c.request); err != nil {
 					t.Fatalf("%s: %v", c.name, err)
 				}
-				if who == "no team" { // who sees no project has no list to read
+				if who == "no team" { // a caller without projects reads no list
 					if asked := seen.Take(); len(asked) > 0 {
 						t.Errorf("no team, findings by %s: %v", c.name, asked)
 					}
@@ -205,8 +205,8 @@ func TestPlansOfTeamsUseIndexes(t *testing.T) {
 	})
 }
 
-// seedTeams puts one project of the tenant into team 1 and all but one into team 2, beside 200 other teams.
-func seedTeams(t *testing.T, s *apitest.Server, l *land) {
+// seedTeams adds one project of the tenant to team 1, all except one to team 2, and creates 200 other teams.
+func seedTeams(t *testing.T, s *apitest.Server, l *fixture) {
 	t.Helper()
 	err := s.Store.Write(tenant.NewContext(t.Context(), l.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
 		var rows []*ent.TeamProjectCreate
@@ -237,11 +237,11 @@ func seedTeams(t *testing.T, s *apitest.Server, l *land) {
 	analyze(t, s)
 }
 
-// requireTeamIndexes requires an index for findings and one for the projects of teams, and that the limit is there at
-// all.
+// requireTeamIndexes requires an index on findings and an index on the projects of teams, and that the statements limit
+// the projects.
 func requireTeamIndexes(t *testing.T, st *store.Store, name, index string, statements []apitest.Statement) {
 	t.Helper()
-	if len(statements) == 1 && strings.Contains(statements[0].Text, "AND FALSE)") { // no project is named: nothing is read
+	if len(statements) == 1 && strings.Contains(statements[0].Text, "AND FALSE)") { // no project matches, so nothing is read
 		return
 	}
 	requireIndexes(t, st, name, index, statements)
@@ -254,9 +254,9 @@ func requireTeamIndexes(t *testing.T, st *store.Store, name, index string, state
 	}
 }
 
-// wholeTable finds, in a plan, that findings are read without an index or that all of one is. SQLite calls both SCAN.
+// wholeTable matches plans that read findings without an index, or a whole index. SQLite calls both SCAN.
 var wholeTable = map[string]*regexp.Regexp{
-	dialect.SQLite:   regexp.MustCompile(`SCAN (findings|twin|chosen)\b`),
+	dialect.SQLite:   regexp.MustCompile(`SCAN (findings|twin|sibling|chosen)\b`),
 	dialect.Postgres: regexp.MustCompile(`Seq Scan on findings`),
 }
 

@@ -34,7 +34,7 @@ type Secrets struct {
 // NewSecrets serves secrets from the store.
 func NewSecrets(st *store.Store) *Secrets { return &Secrets{store: st, rules: newParsedRules()} }
 
-// ListSecrets lists each secret once: its latest instance on any ref (contract facts section 4).
+// ListSecrets lists each secret once: the newest finding of its identity on any ref (contract facts section 4).
 func (s *Secrets) ListSecrets(ctx context.Context, r *findingsv1.ListSecretsRequest) (*findingsv1.ListSecretsResponse, error) {
 	filter := proto.CloneOf(r)
 	filter.Cursor, filter.Limit = "", 0
@@ -61,7 +61,7 @@ func (s *Secrets) ListSecrets(ctx context.Context, r *findingsv1.ListSecretsRequ
 		if response.Previous, err = s.previous(ctx, where, digest, key, limit); err != nil {
 			return nil, err
 		}
-		rest = append(rest, list.Behind(key.Order, key.ID))
+		rest = append(rest, list.After(key.Order, key.ID))
 	}
 	rows, err := s.store.Reader.Finding.Query().Where(rest...).Order(list.NewestFirst).Limit(limit + 1).All(ctx)
 	if err != nil {
@@ -76,11 +76,11 @@ func (s *Secrets) ListSecrets(ctx context.Context, r *findingsv1.ListSecretsRequ
 	return response, err
 }
 
-// beforeAll is a place before every finding.
+// beforeAll is a key before all findings.
 var beforeAll = page.Key{Order: math.MaxInt64, ID: math.MaxInt64}
 
-// previous is the cursor of the page before the one behind key; "" when there is none. The cursor of the first page is
-// not "" here: a client could not tell it from "there is none".
+// previous returns the cursor of the page before the page after key, or "" if there is none. For the first page it
+// returns beforeAll, because "" would mean that there is no previous page.
 func (s *Secrets) previous(ctx context.Context, where []predicate.Finding, digest page.Digest, key page.Key, limit int) (string, error) {
 	before := func(sel *entsql.Selector) {
 		sel.Where(entsql.Not(entsql.CompositeLT([]string{sel.C(finding.FieldRelevantSince), sel.C(finding.FieldID)}, key.Order, key.ID)))
@@ -135,30 +135,30 @@ func (s *Secrets) convert(ctx context.Context, rows []*ent.Finding) ([]*findings
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	around, err := readSurroundings(ctx, s.store.Reader, s.rules, rows)
+	about, err := readCatalog(ctx, s.store.Reader, s.rules, rows)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]*findingsv1.SecretsFinding, len(rows))
 	for i, row := range rows {
-		if list[i], err = convertSecret(row, around); err != nil {
+		if list[i], err = convertSecret(row, about); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-func convertSecret(row *ent.Finding, around *surroundings) (*findingsv1.SecretsFinding, error) {
+func convertSecret(row *ent.Finding, about *catalog) (*findingsv1.SecretsFinding, error) {
 	content, err := blob.Decode(row.Content)
 	if err != nil {
 		return nil, fmt.Errorf("content of finding %d: %w", row.ID, err)
 	}
-	about, repo, place := around.rules[row.RuleID], around.projects[row.ProjectID], content.GetLocation()
+	rule, repo, location := about.rules[row.RuleID], about.projects[row.ProjectID], content.GetLocation()
 	out := &findingsv1.SecretsFinding{
 		Id:             row.ID,
-		Type:           about.GetName(),
-		FindingPath:    fileAndLine(place),
-		FindingPathUrl: codehost.LineURL(repo.ScmType, repo.URL, content.GetCommit(), place.GetFilePath(), place.GetLine()),
+		Type:           rule.GetName(),
+		FindingPath:    fileAndLine(location),
+		FindingPathUrl: codehost.LineURL(repo.ScmType, repo.URL, content.GetCommit(), location.GetFilePath(), location.GetLine()),
 		Ref:            row.Ref,
 		RefUrl:         codehost.RefURL(repo.ScmType, repo.URL, row.Ref),
 		Repository: &findingsv1.SecretsFindingRepository{
@@ -166,7 +166,7 @@ func convertSecret(row *ent.Finding, around *surroundings) (*findingsv1.SecretsF
 			Visibility: findingsv1.RepositoryVisibility(enumOf(findingsv1.RepositoryVisibility_value, "REPOSITORY_VISIBILITY_", repo.Visibility)),
 		},
 		Severity:        findingsv1.Severity(enumOf(findingsv1.Severity_value, "SEVERITY_", row.Severity)),
-		Confidence:      findingsv1.Confidence(enumOf(findingsv1.Confidence_value, "CONFIDENCE_", about.GetConfidence())),
+		Confidence:      findingsv1.Confidence(enumOf(findingsv1.Confidence_value, "CONFIDENCE_", rule.GetConfidence())),
 		Status:          secretStatus(row.Status),
 		ValidationState: findingsv1.ValidationState(enumOf(findingsv1.ValidationState_value, "VALIDATION_STATE_", value(row.ValidationState))),
 		Mode:            modeOf(value(row.PolicyMode)),
@@ -188,12 +188,12 @@ func convertSecret(row *ent.Finding, around *surroundings) (*findingsv1.SecretsF
 	return out, nil
 }
 
-// fileAndLine is "src/app.py:12", without the line when none is known and "" when no file is.
-func fileAndLine(place *findingsv1.FindingLocation) string {
-	if place.GetFilePath() == "" || place.GetLine() == 0 {
-		return place.GetFilePath()
+// fileAndLine returns "src/app.py:12". An unknown line is left out; an unknown file results in "".
+func fileAndLine(location *findingsv1.FindingLocation) string {
+	if location.GetFilePath() == "" || location.GetLine() == 0 {
+		return location.GetFilePath()
 	}
-	return place.GetFilePath() + ":" + strconv.Itoa(int(place.GetLine()))
+	return location.GetFilePath() + ":" + strconv.Itoa(int(location.GetLine()))
 }
 
 func secretStatus(status string) findingsv1.FindingStatus {
@@ -213,10 +213,10 @@ func modeOf(policy string) findingsv1.Mode {
 	return findingsv1.Mode_MODE_MONITOR
 }
 
-// word is the lower-case word of an enum value.
+// word returns the lower-case word of an enum value.
 func word(prefix, name string) string { return strings.ToLower(strings.TrimPrefix(name, prefix)) }
 
-// enumOf is the number of the enum value of a lower-case word.
+// enumOf returns the enum value of a lower-case word.
 func enumOf(values map[string]int32, prefix, w string) int32 {
 	return values[prefix+strings.ToUpper(w)]
 }

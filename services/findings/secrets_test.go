@@ -22,7 +22,7 @@ type secretsPage struct {
 }
 
 // secretsOf reads a page of secrets and returns their labels.
-func secretsOf(t testing.TB, s *apitest.Server, l *land, query string) (string, secretsPage) {
+func secretsOf(t testing.TB, s *apitest.Server, l *fixture, query string) (string, secretsPage) {
 	t.Helper()
 	var page secretsPage
 	body := s.Get(t, secretsPath(s.Tenant)+"?"+query)
@@ -40,9 +40,9 @@ func secretsOf(t testing.TB, s *apitest.Server, l *land, query string) (string, 
 	return strings.Join(names, " "), page
 }
 
-func seedSecrets(t *testing.T, s *apitest.Server) *land {
+func seedSecrets(t *testing.T, s *apitest.Server) *fixture {
 	t.Helper()
-	l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/API": nil})
+	l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/API": nil})
 	l.seed(t, s,
 		fact{label: "valid", kind: "secrets", rule: "aws.key", validation: "confirmed_valid", severity: "critical"},
 		fact{label: "invalid", kind: "secrets", rule: "slack.url", validation: "confirmed_invalid", severity: "low", createdAt: -5_000_000},
@@ -54,7 +54,7 @@ func seedSecrets(t *testing.T, s *apitest.Server) *land {
 		fact{label: "removed", kind: "secrets", rule: "aws.key", project: "acme/API", state: "removed"},
 		fact{label: "code"},
 	)
-	// The same secret on another branch, seen there later and fixed.
+	// The same secret on another branch, reported there later and fixed.
 	l.seed(t, s, fact{label: "valid-dev", kind: "secrets", print: "valid", ref: "refs/heads/dev", rule: "aws.key", state: "fixed", at: 5})
 	return l
 }
@@ -110,7 +110,7 @@ func TestSecretsPages(t *testing.T) {
 			}
 			cursors = append(cursors, *page.Cursor)
 
-			// Back is the way that led here.
+			// The previous page is the page before.
 			if i == 0 {
 				if *page.Previous != "" {
 					t.Errorf("the first page has a previous one: %q", *page.Previous)
@@ -126,7 +126,7 @@ func TestSecretsPages(t *testing.T) {
 			}
 		}
 
-		// A walk is not disturbed by new secrets.
+		// New secrets do not move the pages of a cursor.
 		l.seed(t, s, fact{label: "new", kind: "secrets", at: 9})
 		if got, _ := secretsOf(t, s, l, "limit=2&cursor="+cursors[1]); got != want[1] {
 			t.Errorf("page 1 after an upload: %s", got)

@@ -22,17 +22,17 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// base is 2026-05-04T10:20:30.123456Z in microseconds: the newest relevant_since of what tests seed.
+// base is 2026-05-04T10:20:30.123456Z in microseconds: the default relevant_since of the first seeded finding.
 const base = int64(1_777_890_030_123_456)
 
-// mainRef is the ref of findings that name none.
+// mainRef is the default ref of findings.
 const mainRef = "refs/heads/main"
 
-// fact is a finding to seed. What is empty is null, or has the value that a scan would give it.
+// fact is a finding to seed. An empty field is NULL or has the value that a scan would set.
 type fact struct {
 	label string // shown as rule_message
-	print string // fingerprint; the label when empty
-	kind  string // issue type; sast when empty
+	print string // fingerprint; default: the label
+	kind  string // issue type; default: sast
 
 	project, rule, ref, category                  string
 	severity, state, triage, reason, note, policy string
@@ -40,14 +40,14 @@ type fact struct {
 	epss, fixPR, validation                       string
 	malicious, historical                         bool
 
-	at        int64 // relevant_since in microseconds after base; facts without it are a second apart, the first newest
+	at        int64 // relevant_since in microseconds after base; by default, facts are a second apart, the first is the newest
 	createdAt int64 // in microseconds after base
-	updatedAt int64 // the same, of state_updated_at
-	triagedAt int64 // the same; 0 is null
+	updatedAt int64 // state_updated_at, the same
+	triagedAt int64 // triaged_at, the same; 0 is NULL
 	content   *storev1.FindingContent
 }
 
-// rules that facts name, by name.
+// rules are the rules of facts, by name.
 var rules = map[string]*findingsv1.FindingRule{
 	"py.sqli":   {Name: "py.sqli", Message: "SQL from input", Confidence: "high", Category: "security"},
 	"py.style":  {Name: "py.style", Message: "Style", Confidence: "low", Category: "best-practice"},
@@ -62,16 +62,16 @@ var rules = map[string]*findingsv1.FindingRule{
 	},
 }
 
-// land is a deployment's seeded projects, rules and findings by name.
-type land struct {
+// fixture holds the ids of a deployment's seeded projects, rules and findings, by name.
+type fixture struct {
 	apitest.Tenant
 	projects, rules, findings map[string]int64
 }
 
-// seedLand creates the projects, and all rules and extra ones; projects may be adjusted before they are saved.
-func seedLand(t testing.TB, s *apitest.Server, of apitest.Tenant, projects map[string]func(*ent.ProjectCreate), extra ...*findingsv1.FindingRule) *land {
+// seedFixture creates projects, the rules, and extra rules. The functions adjust the projects before they are saved.
+func seedFixture(t testing.TB, s *apitest.Server, of apitest.Tenant, projects map[string]func(*ent.ProjectCreate), extra ...*findingsv1.FindingRule) *fixture {
 	t.Helper()
-	l := &land{Tenant: of, projects: map[string]int64{}, rules: map[string]int64{}, findings: map[string]int64{}}
+	l := &fixture{Tenant: of, projects: map[string]int64{}, rules: map[string]int64{}, findings: map[string]int64{}}
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 		for _, name := range slices.Sorted(maps.Keys(projects)) {
 			create := tx.Project.Create().SetDeploymentID(of.DeploymentID).SetName(name).SetNameKey(strings.ToLower(name)).
@@ -103,7 +103,7 @@ func seedLand(t testing.TB, s *apitest.Server, of apitest.Tenant, projects map[s
 	return l
 }
 
-func (l *land) addRule(ctx context.Context, tx *ent.Tx, name string, about *findingsv1.FindingRule) error {
+func (l *fixture) addRule(ctx context.Context, tx *ent.Tx, name string, about *findingsv1.FindingRule) error {
 	content, err := proto.Marshal(about)
 	if err != nil {
 		return err
@@ -117,8 +117,8 @@ func (l *land) addRule(ctx context.Context, tx *ent.Tx, name string, about *find
 	return nil
 }
 
-// seed stores findings in the order given.
-func (l *land) seed(t testing.TB, s *apitest.Server, facts ...fact) {
+// seed stores findings in the given order.
+func (l *fixture) seed(t testing.TB, s *apitest.Server, facts ...fact) {
 	t.Helper()
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 		for len(facts) > 0 {
@@ -146,7 +146,7 @@ func (l *land) seed(t testing.TB, s *apitest.Server, facts ...fact) {
 	}
 }
 
-func (l *land) row(t testing.TB, row *ent.FindingCreate, f fact) *ent.FindingCreate {
+func (l *fixture) row(t testing.TB, row *ent.FindingCreate, f fact) *ent.FindingCreate {
 	t.Helper()
 	content := f.content
 	if content == nil {
@@ -197,8 +197,8 @@ func optional(value string, set func(string) *ent.FindingCreate) {
 	}
 }
 
-// ids are those of findings by label.
-func (l *land) ids(t testing.TB, labels string) []int64 {
+// ids returns the ids of findings by their labels.
+func (l *fixture) ids(t testing.TB, labels string) []int64 {
 	t.Helper()
 	list := []int64{}
 	for label := range strings.FieldsSeq(labels) {
@@ -211,7 +211,7 @@ func (l *land) ids(t testing.TB, labels string) []int64 {
 	return list
 }
 
-// listed is what tests read of a page of findings.
+// listed holds the fields of a page of findings that tests read.
 type listed struct {
 	Findings []struct {
 		ID            int64   `json:"id"`

@@ -15,13 +15,13 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// seedTwoTenants gives two deployments projects, rules and findings of the same names and identities.
-func seedTwoTenants(t *testing.T, s *apitest.Server) (ours, theirs *land) {
+// seedTwoTenants creates projects, rules and findings with the same names and identities in two deployments.
+func seedTwoTenants(t *testing.T, s *apitest.Server) (ours, theirs *fixture) {
 	t.Helper()
 	projects := map[string]func(*ent.ProjectCreate){"acme/web": nil}
-	ours = seedLand(t, s, s.Tenant, projects)
-	theirs = seedLand(t, s, s.AddTenant(t, "rival"), projects)
-	for i, l := range []*land{ours, theirs} {
+	ours = seedFixture(t, s, s.Tenant, projects)
+	theirs = seedFixture(t, s, s.AddTenant(t, "rival"), projects)
+	for i, l := range []*fixture{ours, theirs} {
 		l.seed(t, s,
 			fact{label: fmt.Sprintf("code%d", i), print: "same"},
 			fact{label: fmt.Sprintf("branch%d", i), print: "same", ref: "refs/heads/dev"},
@@ -30,7 +30,7 @@ func seedTwoTenants(t *testing.T, s *apitest.Server) (ours, theirs *land) {
 	return ours, theirs
 }
 
-// Another tenant's deployment cannot be told from one that does not exist.
+// The error for another tenant's deployment equals the error for a missing deployment.
 func TestForeignDeployment(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -56,8 +56,8 @@ func TestForeignDeployment(t *testing.T) {
 	})
 }
 
-// Names, ids and identities of another tenant choose nothing, and spread nowhere.
-func TestForeignThings(t *testing.T) {
+// Names, ids and identities of another tenant select nothing, and triage does not spread to them.
+func TestForeignNamesAndIDs(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		ours, theirs := seedTwoTenants(t, s)
@@ -101,7 +101,7 @@ func TestForeignThings(t *testing.T) {
 	})
 }
 
-func addTag(t *testing.T, s *apitest.Server, l *land, project, name string) {
+func addTag(t *testing.T, s *apitest.Server, l *fixture, project, name string) {
 	t.Helper()
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 		tag, err := tx.Tag.Create().SetDeploymentID(l.DeploymentID).SetName(name).SetCreatedAt(base).Save(ctx)
@@ -115,8 +115,8 @@ func addTag(t *testing.T, s *apitest.Server, l *land, project, name string) {
 	}
 }
 
-// The wall stands in the store itself: code that forgets a tenant gets nothing, code that names another one an error.
-func TestWallOfTheStore(t *testing.T) {
+// The store enforces tenant isolation: code without a tenant gets nothing, and code with another tenant gets an error.
+func TestTenantIsolationOfTheStore(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		ours, theirs := seedTwoTenants(t, s)
@@ -133,7 +133,7 @@ func TestWallOfTheStore(t *testing.T) {
 			t.Errorf("a query for another deployment: %d rows, %v", n, err)
 		}
 		if n, err := s.Store.Reader.Finding.Query().Where(finding.Or(finding.IDIn(foreign...), finding.StatusNEQ(""))).Count(inOurs); n != 3 || err != nil {
-			t.Errorf("an OR around the wall: %d rows, %v", n, err)
+			t.Errorf("an OR around tenant isolation: %d rows, %v", n, err)
 		}
 		for what, change := range map[string]func(context.Context, *ent.Tx) (int, error){
 			"update": func(ctx context.Context, tx *ent.Tx) (int, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// triageLimit is how many findings a call by filter chooses at the most (contract facts 2.5).
+// triageLimit is the maximum number of findings of a request with a filter (contract facts 2.5).
 const triageLimit = 3000
 
 // Triage is the service group "triage".
@@ -31,11 +31,11 @@ type Triage struct {
 // NewTriage serves triage on the store.
 func NewTriage(st *store.Store) *Triage { return &Triage{store: st} }
 
-// BulkTriage chooses findings, adds the same findings on other refs, and changes them all with three statements in one
-// transaction: choose, record events, update.
+// BulkTriage changes findings and their siblings in one transaction with three statements: select, record events,
+// update.
 func (s *Triage) BulkTriage(ctx context.Context, r *findingsv1.BulkTriageRequest) (*findingsv1.BulkTriageResponse, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
-	f := triageFilter(deploymentID, r) // without the findings that are named: see choose
+	f := triageFilter(deploymentID, r) // without the ids of the request: choose adds them
 	where, err := f.Predicates(ctx, s.store.Reader)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (s *Triage) BulkTriage(ctx context.Context, r *findingsv1.BulkTriageRequest
 		}
 		triaged, err = decisionOf(ctx, r).Apply(ctx, s.store, tx, f.IssueType, chosen)
 		if err == nil {
-			noteTriage(ctx, triaged)
+			auditTriage(ctx, triaged)
 		}
 		return err
 	})
@@ -59,9 +59,9 @@ func (s *Triage) BulkTriage(ctx context.Context, r *findingsv1.BulkTriageRequest
 	return &findingsv1.BulkTriageResponse{NumTriaged: int32(len(triaged)), TriagedIssues: triaged}, nil
 }
 
-// noteTriage makes one change of any number of findings: each has a history of its own. What was decided is in the
+// auditTriage records one change for all findings. Each finding has a history of its own, and the decision is in the
 // request of the audit entry.
-func noteTriage(ctx context.Context, triaged []int64) {
+func auditTriage(ctx context.Context, triaged []int64) {
 	kind, id := "findings", int64(len(triaged))
 	if len(triaged) == 1 {
 		kind, id = "finding", triaged[0]
@@ -69,7 +69,7 @@ func noteTriage(ctx context.Context, triaged []int64) {
 	audit.Change(ctx, kind, id, nil, &findingsv1.BulkTriageResponse{NumTriaged: int32(len(triaged)), TriagedIssues: triaged})
 }
 
-// limitOf is how many findings to choose; 0 is no limit, for findings named one by one.
+// limitOf returns the maximum number of findings. 0 means no limit, for requests with ids.
 func limitOf(r *findingsv1.BulkTriageRequest) int {
 	if r.GetLimit() == 0 && len(r.GetIssueIds()) == 0 {
 		return triageLimit
@@ -77,9 +77,9 @@ func limitOf(r *findingsv1.BulkTriageRequest) int {
 	return int(r.GetLimit())
 }
 
-// choose finds what the call names. On PostgreSQL others may decide about the same findings between the question and
-// the lock, so it is asked behind the lock, and before it, too, where the findings are not named; on SQLite a
-// transaction that writes is alone from its beginning.
+// choose returns the ids of the findings to triage. On PostgreSQL it locks the projects first and then evaluates the
+// filter, because a concurrent transaction may change the same findings before the lock. Without ids in the request it
+// also evaluates the filter before the lock, to find the projects. On SQLite, write transactions do not overlap.
 func (s *Triage) choose(ctx context.Context, tx *ent.Tx, named []int64, where []predicate.Finding, limit int) ([]int64, error) {
 	query := tx.Finding.Query().Where(where...)
 	if limit > 0 {
@@ -109,9 +109,8 @@ func (s *Triage) choose(ctx context.Context, tx *ent.Tx, named []int64, where []
 	return again.IDs(ctx)
 }
 
-// lockProjects makes triage and imports of the same projects take turns, in one order, so that they cannot deadlock.
-// The projects are an array, which PostgreSQL makes before all else: what is IN a query it may look up for each
-// project instead.
+// lockProjects serializes triage and imports of the same projects. It locks them in the order of their ids, which
+// prevents deadlocks. PostgreSQL evaluates an array once; a subquery after IN may run again for each project.
 func lockProjects(ctx context.Context, tx *ent.Tx, findings []int64) error {
 	_, err := tx.Project.Query().Where(func(s *entsql.Selector) {
 		owners := entsql.Dialect(s.Dialect()).Select(finding.FieldProjectID).Distinct().From(entsql.Table(finding.Table))

@@ -15,8 +15,8 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// seedForFilters adds secrets and project tags to what seedVariety stores.
-func seedForFilters(t *testing.T, s *apitest.Server) *land {
+// seedForFilters adds secrets and project tags to the findings of seedVariety.
+func seedForFilters(t *testing.T, s *apitest.Server) *fixture {
 	t.Helper()
 	l := seedVariety(t, s)
 	l.seed(t, s,
@@ -43,8 +43,8 @@ func seedForFilters(t *testing.T, s *apitest.Server) *land {
 	return l
 }
 
-// Every filter of the request chooses. A note spreads like a decision, so where a1 is expected, a4 is too: the same
-// finding on another branch.
+// Every filter of the request applies. A note spreads to siblings like a decision, so tests that expect a1 also expect
+// its sibling a4.
 func TestTriageFilters(t *testing.T) {
 	t.Parallel()
 	second := float64(base) / 1e6
@@ -102,7 +102,7 @@ func TestTriageFilters(t *testing.T) {
 			if got := triage(t, s, l, fmt.Sprintf(`"issue_type":%q,"new_note":%q%s`, c.kind, note, filter)); got != c.want {
 				t.Errorf("%s %s:\n got %s\nwant %s", c.kind, c.filter, got, c.want)
 			}
-			// The database agrees with the answer.
+			// The database has the same findings as the response.
 			noted := s.Store.Reader.Finding.Query().Where(finding.TriageComment(note), finding.StatusNEQ(lifecycle.Removed)).CountX(s.System(t))
 			if noted != len(strings.Fields(c.want)) {
 				t.Errorf("%s %s: %d findings have the note", c.kind, c.filter, noted)
@@ -111,7 +111,7 @@ func TestTriageFilters(t *testing.T) {
 	})
 }
 
-// The SQL of a decision gives the status that lifecycle.Status gives, for every state and decision.
+// The SQL of a decision sets the same status as lifecycle.Status, for every state and decision.
 func TestTriageStatusEqualsLifecycle(t *testing.T) {
 	t.Parallel()
 	states := []string{lifecycle.Unresolved, lifecycle.Muted, lifecycle.Fixed, lifecycle.Removed}
@@ -119,7 +119,7 @@ func TestTriageStatusEqualsLifecycle(t *testing.T) {
 		lifecycle.Untriaged, lifecycle.Ignored, lifecycle.Reopened, lifecycle.Reviewing, lifecycle.Fixing, lifecycle.ProvisionallyIgnored,
 	}
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
+		l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
 		var facts []fact
 		for _, state := range states {
 			for _, old := range before {
@@ -144,7 +144,7 @@ func TestTriageStatusEqualsLifecycle(t *testing.T) {
 			if row.Status != want {
 				t.Errorf("%s: status %s, want %s", row.Fingerprint, row.Status, want)
 			}
-			changed := part[0] != lifecycle.Removed && (part[1] != part[2] || part[2] == lifecycle.Ignored) // a reason comes with ignored
+			changed := part[0] != lifecycle.Removed && (part[1] != part[2] || part[2] == lifecycle.Ignored) // an ignored finding gets a reason
 			found := s.Store.Reader.FindingEvent.Query().Where(findingevent.FindingID(row.ID)).AllX(s.System(t))
 			if changed != (len(found) == 1) {
 				t.Errorf("%s: %d events", row.Fingerprint, len(found))
@@ -158,13 +158,13 @@ func TestTriageStatusEqualsLifecycle(t *testing.T) {
 	})
 }
 
-// Very many findings are triaged in one call: named one by one, or spread to from a few.
+// One request triages very many findings: by their ids, or as siblings of a few.
 func TestTriageOfManyFindings(t *testing.T) {
 	t.Parallel()
 	const refs = 50
 	n := testrun.Size(10_000, 100_000)
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
+		l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
 		seedBulk(t, s, l, n, refs)
 		rows, err := s.Store.Reader.Finding.Query().Order(ent.Asc(finding.FieldID)).IDs(s.System(t))
 		if err != nil || len(rows) != n {
@@ -201,7 +201,7 @@ func TestTriageOfManyFindings(t *testing.T) {
 }
 
 // seedBulk stores n findings with one statement: n/refs of them on each ref r0, r1, …
-func seedBulk(t testing.TB, s *apitest.Server, l *land, n, refs int) {
+func seedBulk(t testing.TB, s *apitest.Server, l *fixture, n, refs int) {
 	t.Helper()
 	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 		return s.Store.Exec(ctx, tx, `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < CAST(? AS INTEGER) - 1)

@@ -13,10 +13,10 @@ import (
 	"github.com/palisade/palisade/services/internal/storetest"
 )
 
-// TestThousandsAreNotComparedEachWithEach: after some decisions about single findings, PostgreSQL would take the same
-// plans for thousands, which compare such a list with every row, and two lists of one condition with each other.
-// 100,000 findings took more than a minute so.
-func TestThousandsAreNotComparedEachWithEach(t *testing.T) {
+// Triage of thousands of findings is not quadratic. After some decisions about single findings, PostgreSQL would reuse
+// their generic plans, which compare each id with each row, and two lists of ids in one condition with each other.
+// 100,000 findings then took more than a minute.
+func TestTriageOfManyFindingsIsNotQuadratic(t *testing.T) {
 	database := storetest.Postgres(t)
 	s, seen := apitest.StartRecorded(t, func(c *config.Config) { c.Database = database })
 	l := seedForPlans(t, s)

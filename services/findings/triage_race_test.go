@@ -12,9 +12,9 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// A decision by filter does not take back one that was made while it waited: "everything open" is what is open when it
-// is decided, not when it was asked for.
-func TestTriageWaitsAndLooksAgain(t *testing.T) {
+// Triage by filter evaluates the filter after it has the lock. "All open findings" excludes findings that a concurrent
+// request has ignored meanwhile.
+func TestTriageEvaluatesTheFilterAfterTheLock(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedTriage(t, s)
@@ -39,7 +39,7 @@ func TestTriageWaitsAndLooksAgain(t *testing.T) {
 		go func() {
 			answered <- s.Do(t, s.Token, http.MethodPost, triagePath, `{"issue_type":"sast","status":"open","new_triage_state":"fixing"}`)
 		}()
-		if s.Store.Postgres() { // SQLite's second writer waits before it asks anything
+		if s.Store.Postgres() { // on SQLite, the second writer waits before its first query
 			waitForLock(t, s)
 		}
 		close(release)
@@ -58,7 +58,7 @@ func TestTriageWaitsAndLooksAgain(t *testing.T) {
 	})
 }
 
-// waitForLock returns when somebody waits for a lock in the server's database.
+// waitForLock returns when a connection waits for a lock in the server's database.
 func waitForLock(t *testing.T, s *apitest.Server) {
 	t.Helper()
 	for waiting := 0; waiting == 0; runtime.Gosched() {

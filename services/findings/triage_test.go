@@ -18,9 +18,9 @@ import (
 
 const triagePath = "/api/v1/deployments/acme/triage"
 
-// triage sends a decision about chosen findings, which is JSON without its braces, and returns the labels of those that
-// were triaged, in order of their ids.
-func triage(t testing.TB, s *apitest.Server, l *land, body string) string {
+// triage sends a triage request, given as JSON without braces. It returns the labels of the triaged findings, in the
+// order of their ids.
+func triage(t testing.TB, s *apitest.Server, l *fixture, body string) string {
 	t.Helper()
 	answer := s.Do(t, s.Token, http.MethodPost, triagePath, "{"+body+"}")
 	if answer.Status != http.StatusOK {
@@ -34,7 +34,7 @@ func triage(t testing.TB, s *apitest.Server, l *land, body string) string {
 		t.Fatalf("%s: %v in %s", body, err, answer.Body)
 	}
 	if *response.Num != len(*response.Issues) || !slices.IsSorted(*response.Issues) {
-		t.Errorf("%s: num_triaged and triaged_issues do not fit, or these are not in order: %s", body, answer.Body)
+		t.Errorf("%s: num_triaged does not match triaged_issues, or the ids are not sorted: %s", body, answer.Body)
 	}
 	names := make([]string, 0, len(*response.Issues))
 	for _, id := range *response.Issues {
@@ -49,8 +49,8 @@ func triage(t testing.TB, s *apitest.Server, l *land, body string) string {
 	return strings.Join(names, " ")
 }
 
-// idList is JSON of the ids of findings.
-func idList(t testing.TB, l *land, labels string) string {
+// idList returns the ids of findings as JSON.
+func idList(t testing.TB, l *fixture, labels string) string {
 	t.Helper()
 	encoded, err := json.Marshal(l.ids(t, labels))
 	if err != nil {
@@ -60,13 +60,13 @@ func idList(t testing.TB, l *land, labels string) string {
 }
 
 // stored reads a finding from the database.
-func stored(t testing.TB, s *apitest.Server, l *land, label string) *ent.Finding {
+func stored(t testing.TB, s *apitest.Server, l *fixture, label string) *ent.Finding {
 	t.Helper()
 	return s.Store.Reader.Finding.Query().Where(finding.ID(l.ids(t, label)[0])).OnlyX(s.System(t))
 }
 
-// events are the events of a finding: kind, from, to, reason, note, kind and presence of the actor.
-func events(t testing.TB, s *apitest.Server, l *land, label string) []string {
+// events returns the events of a finding: kind, from, to, reason, note, kind and presence of the actor.
+func events(t testing.TB, s *apitest.Server, l *fixture, label string) []string {
 	t.Helper()
 	rows := s.Store.Reader.FindingEvent.Query().Where(findingevent.FindingID(l.ids(t, label)[0])).Order(findingevent.ByID()).AllX(s.System(t))
 	texts := make([]string, len(rows))
@@ -79,16 +79,16 @@ func events(t testing.TB, s *apitest.Server, l *land, label string) []string {
 	return texts
 }
 
-func wantEvents(t testing.TB, s *apitest.Server, l *land, label string, want ...string) {
+func wantEvents(t testing.TB, s *apitest.Server, l *fixture, label string, want ...string) {
 	t.Helper()
 	if got := events(t, s, l, label); !slices.Equal(got, want) {
 		t.Errorf("events of %s:\n got %q\nwant %q", label, got, want)
 	}
 }
 
-func seedTriage(t *testing.T, s *apitest.Server) *land {
+func seedTriage(t *testing.T, s *apitest.Server) *fixture {
 	t.Helper()
-	l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
+	l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
 	l.seed(t, s,
 		fact{label: "a", print: "x"},
 		fact{label: "a-dev", print: "x", ref: "refs/heads/dev"},
@@ -107,7 +107,7 @@ func TestTriageSpreadsAndRecords(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedTriage(t, s)
-		// Ids come as numbers and as strings, several times, and unknown ones among them.
+		// Ids are numbers and strings, with duplicates and unknown ids.
 		id := l.ids(t, "a")[0]
 		body := fmt.Sprintf(`"issue_type":"sast","issue_ids":["%d",%d,999999],"new_triage_state":"ignored","new_triage_reason":"acceptable_risk","new_note":"agreed"`, id, id)
 		if got := triage(t, s, l, body); got != "a a-dev a-fixed a-muted" {
@@ -130,7 +130,7 @@ func TestTriageSpreadsAndRecords(t *testing.T) {
 			t.Errorf("another project's finding is %s", row.TriageState)
 		}
 
-		// The same again answers the same and writes no event.
+		// A repeated request returns the same response and writes no event.
 		if got := triage(t, s, l, body); got != "a a-dev a-fixed a-muted" {
 			t.Errorf("again: triaged %s", got)
 		}
@@ -150,11 +150,11 @@ func TestTriageNotesAndDefaults(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedTriage(t, s)
-		// A reason is not needed.
+		// The reason is optional.
 		triage(t, s, l, `"issue_type":"sast","new_triage_state":"ignored","issue_ids":`+idList(t, l, "b"))
 		wantEvents(t, s, l, "b", "triaged|open|ignored|no_triage_reason||token")
 
-		// A note alone changes nothing else.
+		// A note alone changes only the note.
 		if got := triage(t, s, l, `"issue_type":"sast","new_note":"look","issue_ids":`+idList(t, l, "a c")); got != "a a-dev a-fixed a-muted c" {
 			t.Errorf("noted %s", got)
 		}
@@ -164,7 +164,7 @@ func TestTriageNotesAndDefaults(t *testing.T) {
 			t.Errorf("noted: %+v", row)
 		}
 
-		// What automation decides provisionally stays where it is.
+		// A provisional decision does not spread to siblings.
 		if got := triage(t, s, l, `"issue_type":"sast","new_triage_state":"provisionally_ignored","issue_ids":`+idList(t, l, "a-dev")); got != "a-dev" {
 			t.Errorf("provisionally ignored %s", got)
 		}
@@ -177,11 +177,11 @@ func TestTriageNotesAndDefaults(t *testing.T) {
 			t.Errorf("a note of 3000 characters became one of %d bytes", len(*row.TriageComment))
 		}
 
-		// No finding is chosen: nothing happens.
+		// A filter without matches changes nothing.
 		if got := triage(t, s, l, `"issue_type":"sast","new_note":"x","issue_ids":[987654]`); got != "" {
 			t.Errorf("triaged %s", got)
 		}
-		// A removed finding cannot be chosen, nor one of another kind.
+		// Removed findings and findings of another issue type cannot be selected.
 		if got := triage(t, s, l, `"issue_type":"sast","new_note":"x","issue_ids":`+idList(t, l, "a-removed a-sca")); got != "" {
 			t.Errorf("triaged %s", got)
 		}
@@ -258,7 +258,7 @@ func TestTriageOverGRPC(t *testing.T) {
 		if want := l.ids(t, "a a-dev a-fixed a-muted c"); response.GetNumTriaged() != 5 || !slices.Equal(response.GetTriagedIssues(), want) {
 			t.Errorf("got %v, want %v", response, want)
 		}
-		// Triage is idempotent, so HTTP answers the same.
+		// Triage is idempotent, so HTTP returns the same response.
 		body := s.Do(t, s.Token, http.MethodPost, triagePath, `{"issue_type":"sast","new_triage_state":"fixing","issue_ids":`+idList(t, l, "a c")+`}`).Body
 		apitest.Same(t, response, body)
 		apitest.Golden(t, "triage", body)

@@ -15,8 +15,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// TestTriageOfManyAtOnce: single decisions of many clients, which SQLite stores together, are each stored with their
-// event and their entry of the audit trail, and those that are refused in between take nothing with them.
+// Concurrent decisions share a group commit on SQLite. Each one is stored with its event and its audit entry, and
+// refused requests between them change nothing.
 func TestTriageOfManyAtOnce(t *testing.T) {
 	t.Parallel()
 	const clients, each = 16, 6
@@ -43,7 +43,7 @@ func TestTriageOfManyAtOnce(t *testing.T) {
 	})
 }
 
-// decideAlone decides about one finding, between a call that is refused and one that changes nothing.
+// decideAlone triages one finding, between a refused request and a request that changes nothing.
 func decideAlone(t *testing.T, s *apitest.Server, id int64) {
 	for _, c := range []struct {
 		body    string
@@ -64,7 +64,7 @@ func decideAlone(t *testing.T, s *apitest.Server, id int64) {
 	}
 }
 
-// requireChain requires an unbroken chain of entries, of which so many tell of decisions that changed something.
+// requireChain requires an unbroken hash chain, with the given number of entries about changes.
 func requireChain(t *testing.T, s *apitest.Server, of apitest.Tenant, changed int) {
 	t.Helper()
 	ctx := tenant.NewContext(t.Context(), of.DeploymentID)
@@ -80,6 +80,6 @@ func requireChain(t *testing.T, s *apitest.Server, of apitest.Tenant, changed in
 		}
 	}
 	if n != changed {
-		t.Errorf("%d entries tell of changes, want %d", n, changed)
+		t.Errorf("%d entries have changes, want %d", n, changed)
 	}
 }

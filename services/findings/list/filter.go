@@ -23,24 +23,24 @@ import (
 	"github.com/palisade/palisade/services/projects/gitref"
 )
 
-// monitored is the policy mode of findings that no policy names.
+// monitored is the policy mode of findings without a policy.
 const monitored = "rule-board-audit"
 
-// Filter chooses findings of one deployment and issue type. Empty fields choose all; fields that the contract gives
-// for some issue types only are passed over for the others.
+// Filter selects findings of one deployment and issue type. An empty field selects all findings. A field that the
+// contract defines for some issue types only is ignored for the others.
 type Filter struct {
 	DeploymentID int64
 	IssueType    string
 	Since        float64 // seconds since 1970
 
-	Repos         []string // without regard to case
+	Repos         []string // case-insensitive
 	RepositoryIDs []int64
 	ProjectTags   []string
 	Visibilities  []string
 	Ref           string
 
 	Status        string
-	TriageReasons []string // looked at only with status ignored
+	TriageReasons []string // used with status ignored only
 	Severities    []string
 	ComponentTags []string
 
@@ -62,18 +62,19 @@ type Filter struct {
 	IncludeHistorical bool     // secrets
 }
 
-// condition is one of a filter, with what is asked about it where a list is put together from parts.
+// condition is one condition of a filter, with the facts that merges need.
 type condition struct {
 	where  predicate.Finding
-	column string // that it looks at
-	values int    // of the column that it chooses; 0: an index does not find them
-	named  any    // the values, to tell them from others of the column
-	none   bool   // it chooses nothing: what it names is not there
+	column string
+	// numValues is how many values of the column the condition selects; 0 if it cannot drive an index.
+	numValues int
+	values    any  // []string, []int64 or true
+	none      bool // it selects nothing, because the object that it names does not exist
 }
 
-// isOneOf chooses findings by a word or more.
+// isOneOf selects findings with one of the values in the column.
 func isOneOf(column string, values ...string) condition {
-	c := condition{column: column, values: len(values), named: values}
+	c := condition{column: column, numValues: len(values), values: values}
 	if len(values) == 1 {
 		c.where = entsql.FieldEQ(column, values[0])
 	} else {
@@ -82,13 +83,13 @@ func isOneOf(column string, values ...string) condition {
 	return c
 }
 
-// hasID chooses findings by the ids of what they belong to; where is the condition that does.
+// hasID selects findings by the ids of their rule or project. where is the condition on the ids.
 func hasID(column string, ids []int64, where predicate.Finding) condition {
-	return condition{where: where, column: column, values: len(ids), named: ids, none: len(ids) == 0}
+	return condition{where: where, column: column, numValues: len(ids), values: ids, none: len(ids) == 0}
 }
 
-// Predicates turns the filter into conditions on findings, of which the database chooses the index. It looks up names
-// of projects and rules; the errors are the database's.
+// Predicates returns the filter as predicates on findings. It looks up the names of projects and rules. The database
+// chooses the driving index.
 func (f *Filter) Predicates(ctx context.Context, db *ent.Client) ([]predicate.Finding, error) {
 	list, err := f.conditions(ctx, db)
 	if err != nil {
@@ -97,7 +98,7 @@ func (f *Filter) Predicates(ctx context.Context, db *ent.Client) ([]predicate.Fi
 	return f.plain(list), nil
 }
 
-// plain are the conditions as they are.
+// plain returns the conditions without a merge.
 func (f *Filter) plain(list []condition) []predicate.Finding {
 	where := make([]predicate.Finding, 0, len(list)+2)
 	where = append(where, finding.DeploymentID(f.DeploymentID), finding.IssueType(f.IssueType))
@@ -107,8 +108,8 @@ func (f *Filter) plain(list []condition) []predicate.Finding {
 	return where
 }
 
-// conditions are those of the filter beside the deployment and the type. Names of projects and rules are looked up
-// first, so that the indexes by project and by rule can be used.
+// conditions returns all conditions except the deployment and the issue type. It resolves names of projects and rules
+// to ids first, so that the indexes by project and by rule apply.
 func (f *Filter) conditions(ctx context.Context, db *ent.Client) (list []condition, err error) {
 	if f.Status != "" {
 		list = append(list, isOneOf(finding.FieldStatus, f.Status))
@@ -144,7 +145,7 @@ func (f *Filter) conditions(ctx context.Context, db *ent.Client) (list []conditi
 	return append(list, f.forIssueType()...), nil
 }
 
-// forIssueType gives the conditions that apply to some issue types only.
+// forIssueType returns the conditions that apply to some issue types only.
 func (f *Filter) forIssueType() (list []condition) {
 	switch f.IssueType {
 	case vocabulary.SAST:
@@ -159,7 +160,7 @@ func (f *Filter) forIssueType() (list []condition) {
 		list = addIn(list, finding.FieldEpssProbability, f.EPSS)
 		if f.Malicious != nil && *f.Malicious {
 			is := issuefilter.IsMalicious
-			list = append(list, condition{where: is, column: finding.FieldMalicious, values: 1, named: true})
+			list = append(list, condition{where: is, column: finding.FieldMalicious, numValues: 1, values: true})
 		} else if f.Malicious != nil {
 			list = append(list, condition{where: finding.MaliciousIsNil(), column: finding.FieldMalicious})
 		}
@@ -175,7 +176,7 @@ func (f *Filter) forIssueType() (list []condition) {
 	return list
 }
 
-// projects gives the conditions on the project of a finding.
+// projects returns the conditions on the project of a finding.
 func (f *Filter) projects(ctx context.Context, db *ent.ProjectClient) (list []condition, err error) {
 	if len(f.RepositoryIDs) > 0 {
 		list = append(list, inProjects(f.RepositoryIDs))
@@ -184,7 +185,7 @@ func (f *Filter) projects(ctx context.Context, db *ent.ProjectClient) (list []co
 		if len(f.RepositoryIDs) > 0 {
 			return list, nil
 		}
-		return ofFewProjects(ctx, db)
+		return visibleProjects(ctx, db)
 	}
 	query := db.Query()
 	if len(f.Repos) > 0 {
@@ -207,10 +208,10 @@ func (f *Filter) projects(ctx context.Context, db *ent.ProjectClient) (list []co
 	return append(list, inProjects(ids)), nil
 }
 
-// ofFewProjects names the projects of callers who see few: their findings are then read along the index by project. The
-// policy that limits the callers to them does not tell the database how few they are, which would read the findings of
-// all projects in the order of the list until the page is full.
-func ofFewProjects(ctx context.Context, db *ent.ProjectClient) ([]condition, error) {
+// visibleProjects returns a condition on the projects that the caller sees, if they are few. The index by project then
+// drives the query. The privacy policy alone hides their number from the planner, which would scan the findings of all
+// projects until the page is full.
+func visibleProjects(ctx context.Context, db *ent.ProjectClient) ([]condition, error) {
 	if _, limited := tenant.Teams(ctx); !limited {
 		return nil, nil
 	}
@@ -222,7 +223,7 @@ func ofFewProjects(ctx context.Context, db *ent.ProjectClient) ([]condition, err
 	return []condition{inProjects(ids)}, nil
 }
 
-// inProjects limits findings to projects, however many: databases cap the number of parameters.
+// inProjects limits findings to projects. Many ids become one parameter: databases cap the number of parameters.
 func inProjects(ids []int64) condition {
 	const few = 1000
 	if len(ids) <= few {
@@ -233,8 +234,8 @@ func inProjects(ids []int64) condition {
 	}}
 }
 
-// byRule gives the condition on the rule of a finding. Categories and confidence are for sast, the types of secrets
-// (the names of their rules) for secrets.
+// byRule returns the condition on the rule of a finding. Categories and confidence apply to sast. The types of secrets,
+// which are rule names, apply to secrets.
 func (f *Filter) byRule(ctx context.Context, db *ent.RuleClient) ([]condition, error) {
 	where := []predicate.Rule{rule.DeploymentID(f.DeploymentID)}
 	add := func(field string, words []string) {
@@ -256,8 +257,8 @@ func (f *Filter) byRule(ctx context.Context, db *ent.RuleClient) ([]condition, e
 	if len(where) == 1 {
 		return nil, nil
 	}
-	// The findings of a few rules are read along the index by rule. Those of many are most of the list: it is read in its
-	// order instead, and stops when the page is full.
+	// A few rules use the index by rule. Many rules match most of the list, so scanning it in its order until the page is
+	// full is cheaper.
 	const few = 50
 	ids, err := db.Query().Where(where...).Limit(few + 1).IDs(ctx)
 	if err != nil {
@@ -275,7 +276,7 @@ func (f *Filter) byRule(ctx context.Context, db *ent.RuleClient) ([]condition, e
 	}}}, nil
 }
 
-// addPolicies counts findings that no policy names as monitored.
+// addPolicies adds the condition on the policy mode. Findings without a policy count as monitored.
 func addPolicies(list []condition, modes []string) []condition {
 	if !slices.Contains(modes, monitored) {
 		return addIn(list, finding.FieldPolicyMode, modes)
@@ -291,7 +292,7 @@ func addIn(list []condition, column string, values []string) []condition {
 	return append(list, isOneOf(column, distinct(values)...))
 }
 
-// tagged limits projects to those that carry any of the tags.
+// tagged limits projects to the ones with any of the tags.
 func tagged(deploymentID int64, names []string) predicate.Project {
 	return func(s *entsql.Selector) {
 		link, label := entsql.Table(projecttag.Table), entsql.Table(tag.Table)

@@ -13,13 +13,13 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 )
 
-// listKey identifies a list: its deployment, its caller with the projects that the caller sees, and its filter.
+// listKey identifies a list: the deployment, the caller, the visibility of the caller, and the filter.
 type listKey struct {
 	deploymentID int64
 	digest       [sha256.Size]byte
 }
 
-// keyOf is the key of the list that a request asks a page of: the number and the size of the page are not part of it.
+// keyOf returns the key of the requested list. The number and the size of the page are not part of it.
 func keyOf(ctx context.Context, deploymentID int64, r *findingsv1.ListFindingsRequest) (listKey, error) {
 	caller := ""
 	if p, ok := access.FromContext(ctx); ok {

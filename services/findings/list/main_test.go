@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMain asks for fewer examples than rapid's hundred: each is hundreds of statements on PostgreSQL.
+// TestMain lowers rapid's default of 100 examples: each example sends hundreds of statements to PostgreSQL.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "12"); err != nil {
 		panic(err)

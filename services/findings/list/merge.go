@@ -12,10 +12,10 @@ import (
 	"github.com/palisade/palisade/ent/predicate"
 )
 
-// mergeable is how many values of a column are merged at most: the planner of PostgreSQL looks at each by itself.
-const mergeable = 20
+// maxMerged is the largest number of values that are merged. PostgreSQL's planner plans each of them separately.
+const maxMerged = 20
 
-// leading are the columns that an index of lists begins with.
+// leading are the columns that lead an index of lists.
 var leading = []string{
 	finding.FieldMalicious, finding.FieldHistorical, finding.FieldClickToFixState, finding.FieldComponentTag,
 	finding.FieldPackage, finding.FieldTriageReason, finding.FieldAutotriageVerdict, finding.FieldPolicyMode,
@@ -23,33 +23,33 @@ var leading = []string{
 	finding.FieldRuleID, finding.FieldProjectID, finding.FieldRef, finding.FieldSeverity, finding.FieldStatus,
 }
 
-// merged gives the conditions in a form that makes PostgreSQL read the findings of several values, each along the
-// index that their column leads, and merge them: a page costs its own rows and one of each value. Otherwise it would
-// sort all of them, or go through the list of all findings, which is long where what is asked for is not among the
-// newest.
+// merged returns the conditions in a form for which PostgreSQL reads the findings of each value along the index of the
+// column, and merges them in order. A page then costs its own rows and one row for each value. Otherwise PostgreSQL
+// sorts all matching findings, or scans the whole list, which is slow if the matching findings are old.
 func (f *Filter) merged(list []condition) []predicate.Finding {
-	i := several(list)
+	i := mergeIndex(list)
 	if i < 0 {
 		return f.plain(list)
 	}
-	return append(f.plain(slices.Delete(slices.Clone(list), i, i+1)), ofEach(f.DeploymentID, list[i]))
+	return append(f.plain(slices.Delete(slices.Clone(list), i, i+1)), unionOfValues(f.DeploymentID, list[i]))
 }
 
-// several is the place of the condition whose values are merged; -1: none. Beside another one that leads an index the
-// choice is the database's: it knows which is the rarer, and every part would go through the same findings of that
-// one. Only status, severity and ref, which most findings share, are looked at on the way.
-func several(list []condition) int {
+// mergeIndex returns the index of the condition to merge the values of, or -1. If another condition is selective too,
+// nothing is merged: the planner chooses the more selective one, and every part of a merge would scan the same
+// findings of the other one. Status, severity and ref are not selective, so they become filters of the parts.
+// Severities are merged only if there is no better column and no condition on the ref.
+func mergeIndex(list []condition) int {
 	chosen, severities, onRef := -1, -1, false
 	for i, c := range list {
 		switch {
 		case c.column == finding.FieldRef:
 			onRef = true
-		case c.values == 0 || !slices.Contains(leading, c.column) || c.column == finding.FieldStatus:
+		case c.numValues == 0 || !slices.Contains(leading, c.column) || c.column == finding.FieldStatus:
 		case c.column == finding.FieldSeverity:
-			if c.values > 1 {
+			if c.numValues > 1 {
 				severities = i
 			}
-		case chosen >= 0 || c.values == 1 || c.values > mergeable:
+		case chosen >= 0 || c.numValues == 1 || c.numValues > maxMerged:
 			return -1
 		default:
 			chosen = i
@@ -61,35 +61,35 @@ func several(list []condition) int {
 	return chosen
 }
 
-// eachKey is the context key of the condition of ofEach.
-type eachKey struct{}
+// unionKey is the context key of the union that unionOfValues builds.
+type unionKey struct{}
 
-// ofEach replaces the table of findings by its parts with one value each, in the order of lists, for newest to limit
-// them.
-func ofEach(deploymentID int64, c condition) predicate.Finding {
+// unionOfValues replaces the table of findings with a union of parts, one for each value, in the order of lists. The
+// order option newest limits the parts.
+func unionOfValues(deploymentID int64, c condition) predicate.Finding {
 	return func(s *entsql.Selector) {
 		parts := func(where *entsql.Predicate, limit int) *entsql.Selector {
 			return c.parts(deploymentID, where, limit).As(finding.Table)
 		}
-		s.From(parts(nil, 0)).WithContext(context.WithValue(s.Context(), eachKey{}, parts))
+		s.From(parts(nil, 0)).WithContext(context.WithValue(s.Context(), unionKey{}, parts))
 	}
 }
 
-// newest is NewestFirst for a list of which so many rows are read at most. It comes after all predicates, those of
-// the tenant and of teams too, and takes them and the limit into the parts of ofEach: else the planner of PostgreSQL
-// takes each part for one that is read to its end, and may sort it.
+// newest is NewestFirst for a query that reads at most the given number of rows. It runs after all predicates, also the
+// predicates of tenant isolation and visibility, and moves them and the limit into the parts of unionOfValues. Without
+// a limit, PostgreSQL plans to read each part to its end, and may sort it.
 func newest(rows int) finding.OrderOption {
 	return func(s *entsql.Selector) {
-		if parts, ok := s.Context().Value(eachKey{}).(func(*entsql.Predicate, int) *entsql.Selector); ok {
+		if parts, ok := s.Context().Value(unionKey{}).(func(*entsql.Predicate, int) *entsql.Selector); ok {
 			s.From(parts(s.P(), rows)).SetP(nil)
 		}
 		NewestFirst(s)
 	}
 }
 
-// parts is the union of the findings of each value of a condition that also meet another one, limited unless it is 0.
+// parts returns the union of the findings of each value that also meet where. A limit of 0 means no limit.
 func (c condition) parts(deploymentID int64, where *entsql.Predicate, limit int) (all *entsql.Selector) {
-	for _, value := range c.each() {
+	for _, value := range c.distinctValues() {
 		table := entsql.Table(finding.Table)
 		part := entsql.Dialect(dialect.Postgres).Select().From(table).
 			Where(entsql.And(entsql.EQ(table.C(finding.FieldDeploymentID), deploymentID), entsql.EQ(table.C(c.column), value)))
@@ -99,7 +99,7 @@ func (c condition) parts(deploymentID int64, where *entsql.Predicate, limit int)
 		if NewestFirst(part); limit > 0 {
 			part.Limit(limit)
 		}
-		// What has an order must be inside of another query to be a part.
+		// A query with ORDER BY must be nested to be part of a union.
 		one := entsql.Dialect(dialect.Postgres).Select().From(part.As("part"))
 		if all == nil {
 			all = one
@@ -110,10 +110,10 @@ func (c condition) parts(deploymentID int64, where *entsql.Predicate, limit int)
 	return all
 }
 
-// each are the values of a condition, each once: a caller may have named one twice, whose findings would be there
+// distinctValues returns the values without duplicates. A caller may repeat a value, and its findings would appear
 // twice.
-func (c condition) each() (values []any) {
-	switch list := c.named.(type) {
+func (c condition) distinctValues() (values []any) {
+	switch list := c.values.(type) {
 	case []string:
 		for _, word := range distinct(list) {
 			values = append(values, word)

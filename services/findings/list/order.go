@@ -13,43 +13,42 @@ func NewestFirst(s *entsql.Selector) {
 	s.OrderBy(entsql.Desc(s.C(finding.FieldRelevantSince)), entsql.Desc(s.C(finding.FieldID)))
 }
 
-// Behind limits findings to those that follow, in the order of lists, the one with this time, in microseconds, and id.
-func Behind(relevantSince, id int64) predicate.Finding {
+// After limits findings to the rows after the given key in NewestFirst order. relevantSince is in microseconds.
+func After(relevantSince, id int64) predicate.Finding {
 	return func(s *entsql.Selector) {
 		s.Where(entsql.CompositeLT([]string{s.C(finding.FieldRelevantSince), s.C(finding.FieldID)}, relevantSince, id))
 	}
 }
 
-// LatestOfIdentity keeps, of findings that are the same on several refs, the newest one among those that the conditions
-// choose.
+// LatestOfIdentity keeps one finding of each identity: the newest that meets the conditions, on any ref.
 func LatestOfIdentity(where []predicate.Finding) predicate.Finding {
 	return oneOfIdentity(where, entsql.ColumnsGT)
 }
 
-// firstOfIdentity keeps the oldest one: another ref that has it, too, moves nothing in a list that somebody walks
-// through.
+// firstOfIdentity keeps the oldest finding of each identity. The list then stays stable during a listing session when
+// another ref gets the same finding.
 func firstOfIdentity(where []predicate.Finding) predicate.Finding {
 	return oneOfIdentity(where, entsql.ColumnsLT)
 }
 
-// oneOfIdentity keeps findings without a twin before them. Twins are found by identity: SQLite could take an index of
-// the filter instead, of which it knows too little.
+// oneOfIdentity keeps findings that have no sibling before them. The conditions on siblings are hidden from SQLite's
+// planner, so that it finds siblings by the index on the identity.
 func oneOfIdentity(
-	where []predicate.Finding, before func(twin, this string) *entsql.Predicate,
+	where []predicate.Finding, before func(sibling, this string) *entsql.Predicate,
 ) predicate.Finding {
 	return func(s *entsql.Selector) {
-		twin := entsql.Table(finding.Table).As("twin")
-		other := entsql.Dialect(s.Dialect()).Select(twin.C(finding.FieldID)).From(twin)
+		sibling := entsql.Table(finding.Table).As("sibling")
+		other := entsql.Dialect(s.Dialect()).Select(sibling.C(finding.FieldID)).From(sibling)
 		store.Unindexed(where...)(other)
 		other.Where(entsql.And(
-			entsql.ColumnsEQ(twin.C(finding.FieldDeploymentID), s.C(finding.FieldDeploymentID)),
-			entsql.ColumnsEQ(twin.C(finding.FieldProjectID), s.C(finding.FieldProjectID)),
-			entsql.ColumnsEQ(twin.C(finding.FieldFingerprint), s.C(finding.FieldFingerprint)),
+			entsql.ColumnsEQ(sibling.C(finding.FieldDeploymentID), s.C(finding.FieldDeploymentID)),
+			entsql.ColumnsEQ(sibling.C(finding.FieldProjectID), s.C(finding.FieldProjectID)),
+			entsql.ColumnsEQ(sibling.C(finding.FieldFingerprint), s.C(finding.FieldFingerprint)),
 			entsql.Or(
-				before(twin.C(finding.FieldRelevantSince), s.C(finding.FieldRelevantSince)),
+				before(sibling.C(finding.FieldRelevantSince), s.C(finding.FieldRelevantSince)),
 				entsql.And(
-					entsql.ColumnsEQ(twin.C(finding.FieldRelevantSince), s.C(finding.FieldRelevantSince)),
-					before(twin.C(finding.FieldID), s.C(finding.FieldID)),
+					entsql.ColumnsEQ(sibling.C(finding.FieldRelevantSince), s.C(finding.FieldRelevantSince)),
+					before(sibling.C(finding.FieldID), s.C(finding.FieldID)),
 				),
 			),
 		))

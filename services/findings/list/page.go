@@ -11,31 +11,30 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// DefaultSize is the size of pages for which a request names none (contract, limits).
+// DefaultSize is the page size of requests without one (contract, limits).
 const DefaultSize = 100
 
-// Lister makes pages. It remembers where they ended, and what their findings show of rules and projects.
+// Lister serves pages of findings. It holds the cursors of listing sessions and caches rules and projects.
 type Lister struct {
 	store   *store.Store
 	log     *slog.Logger
-	places  places
-	shown   *shown
+	cursors cursorStore
+	catalog *catalogCache
 	imports pendingImports
 }
 
-// New returns a lister of the findings in the store. A server has one: all its lists share what it remembers.
+// New returns a lister of the findings in the store. A server needs one only: all lists share its cursors and caches.
 func New(st *store.Store, log *slog.Logger) *Lister {
-	l := &Lister{store: st, log: log, places: newMemory(), shown: newShown()}
+	l := &Lister{store: st, log: log, cursors: newMemoryCursors(), catalog: newCatalogCache()}
 	if st.Postgres() {
 		_, db := st.DB()
-		l.places = shared{db}
+		l.cursors = postgresCursors{db}
 	}
 	return l
 }
 
-// Page answers a request, which has to be valid, for one page of the findings that the caller in the context sees. It
-// is empty when the list ends before the page, and when the filter names what is not there. The errors are the
-// database's.
+// Page returns one page of the findings that the caller in the context may see. The request must be valid. The page is
+// empty if the list ends before it, or if the filter names something that does not exist.
 func (l *Lister) Page(
 	ctx context.Context, r *findingsv1.ListFindingsRequest,
 ) (*findingsv1.ListFindingsResponse, error) {
@@ -57,22 +56,22 @@ func (l *Lister) Page(
 	if err != nil {
 		return nil, err
 	}
-	of, err := l.choose(ctx, f, conditions, r.GetDedup())
+	plan, err := l.plan(ctx, f, conditions, r.GetDedup())
 	if err != nil {
 		return nil, err
 	}
-	page, err := l.walk(ctx, key, of, number, size)
+	page, err := l.sessionPage(ctx, key, plan, number, size)
 	if err != nil || page == nil {
 		return &findingsv1.ListFindingsResponse{}, err
 	}
-	rules, projects, err := l.shown.of(ctx, l.store.Reader, page.rows, page.revision)
+	rules, projects, err := l.catalog.lookup(ctx, l.store.Reader, page.rows, page.revision)
 	if err != nil {
 		return nil, err
 	}
 	return page.response(rules, projects), nil
 }
 
-// filterOf is the filter of a request. Without an issue type it chooses what static analysis found.
+// filterOf returns the filter of a request. The default issue type is sast.
 func filterOf(deploymentID int64, r *findingsv1.ListFindingsRequest) *Filter {
 	f := &Filter{
 		DeploymentID:   deploymentID,

@@ -9,17 +9,16 @@ import (
 	"github.com/palisade/palisade/ent/predicate"
 )
 
-// PostgreSQL keeps the rows of a transaction that is not committed in the indexes like all others, and the findings
-// of an import are the newest: a list would begin with looking at each of them, only to learn that it may not be
-// seen. Large imports therefore announce the time that their findings will have (see ent.PendingImport), and a list
-// is read around it.
+// PostgreSQL indexes the rows of uncommitted transactions too. The findings of a running import are the newest, so a
+// list would first visit each of them and find it invisible. Large imports therefore publish the time that their
+// findings will have (see ent.PendingImport), and lists skip that time.
 
-// pendingQuery reads the times of a deployment's large imports that are not committed, the latest first.
+// pendingQuery reads the times of the deployment's uncommitted large imports, the latest first.
 const pendingQuery = "SELECT string_agg(relevant_since::text, ' ' ORDER BY relevant_since DESC) FROM pending_imports " +
 	"WHERE deployment_id = ?"
 
-// mostParts is around how many imports a page is read: the latest ones, which are before all others in the list.
-const mostParts = 8
+// maxPending is the largest number of imports that a page skips. The latest imports come first in the list.
+const maxPending = 8
 
 func parsePending(list string) (pending []int64, err error) {
 	for word := range strings.FieldsSeq(list) {
@@ -32,8 +31,8 @@ func parsePending(list string) (pending []int64, err error) {
 	return pending, nil
 }
 
-// pendingImports remembers what the latest page of each deployment learned. It may be outdated: that is seen with the
-// page.
+// pendingImports caches the pending imports of each deployment, as the latest page has read them. Each page reads them
+// again, so readPage detects an outdated entry.
 type pendingImports struct{ byDeployment sync.Map }
 
 func (p *pendingImports) of(deploymentID int64) []int64 {
@@ -42,20 +41,20 @@ func (p *pendingImports) of(deploymentID int64) []int64 {
 	return list
 }
 
-func (p *pendingImports) learn(deploymentID int64, pending []int64) {
+func (p *pendingImports) update(deploymentID int64, pending []int64) {
 	if len(pending) > 0 {
-		p.byDeployment.Store(deploymentID, pending[:min(len(pending), mostParts)])
+		p.byDeployment.Store(deploymentID, pending[:min(len(pending), maxPending)])
 	} else if _, known := p.byDeployment.Load(deploymentID); known {
 		p.byDeployment.Delete(deploymentID)
 	}
 }
 
-// around parts the list behind start at the times of pending imports, the latest first: what has such a time is left
-// out. Another change of the same microsecond waits with it for the end of the import.
-func around(pending []int64, start boundary) (parts [][]predicate.Finding) {
+// splitAround returns the conditions for the parts of the list after start, between the times of pending imports.
+// Findings with such a time are left out until the import is committed, also findings of other imports.
+func splitAround(pending []int64, start boundary) (parts [][]predicate.Finding) {
 	var begin []predicate.Finding
 	if start != (boundary{}) {
-		begin = append(begin, Behind(start.relevantSince, start.id))
+		begin = append(begin, After(start.relevantSince, start.id))
 	}
 	for _, since := range pending {
 		if start == (boundary{}) || since < start.relevantSince {

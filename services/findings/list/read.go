@@ -12,44 +12,47 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// readPage reads one page in the order of lists, which begins behind start, and what else is asked for its place.
-func (l *Lister) readPage(ctx context.Context, of chosen, start boundary, size int, place []once) (*pageRows, error) {
-	for known := l.imports.of(of.filter.DeploymentID); ; known = nil {
-		page := &pageRows{issueType: of.filter.IssueType, size: size}
+// readPage reads the page after start. It runs the subqueries for the cursor store in the same statement.
+func (l *Lister) readPage(
+	ctx context.Context, plan queryPlan, start boundary, size int, cursor []scalar,
+) (*pageRows, error) {
+	for known := l.imports.of(plan.filter.DeploymentID); ; known = nil {
+		page := &pageRows{issueType: plan.filter.IssueType, size: size}
 		var pending []int64
-		for _, part := range around(known, start) {
+		for _, part := range splitAround(known, start) {
 			var err error
-			if pending, err = l.readPart(ctx, page, of.and(part...), place); err != nil {
+			if pending, err = l.readPart(ctx, page, plan.and(part...), cursor); err != nil {
 				return nil, err
 			}
 			if len(page.rows) == size {
 				break
 			}
 		}
-		l.imports.learn(of.filter.DeploymentID, pending)
+		l.imports.update(plan.filter.DeploymentID, pending)
 		if !slices.ContainsFunc(known, func(since int64) bool { return !slices.Contains(pending, since) }) {
 			return page, nil
-		} // one was committed in the meantime: its findings belong into the page
+		} // an import was committed meanwhile: read again, with its findings
 	}
 }
 
-// readPart appends those rows to a page for which there is room in its size, and returns which large imports were not
-// committed when it did.
-func (l *Lister) readPart(ctx context.Context, page *pageRows, of chosen, place []once) (pending []int64, err error) {
+// readPart appends rows until the page is full. It returns the large imports that were not committed at that moment.
+func (l *Lister) readPart(
+	ctx context.Context, page *pageRows, plan queryPlan, cursor []scalar,
+) (pending []int64, err error) {
 	var r row
 	var revision number
 	var imports, known text
-	ask, into := []once{{revisionQuery, []any{of.filter.DeploymentID}}}, append(r.places(), &revision)
+	subqueries, targets := []scalar{{revisionQuery, []any{plan.filter.DeploymentID}}}, append(r.targets(), &revision)
 	if l.store.Postgres() {
-		ask, into = append(ask, once{pendingQuery, []any{of.filter.DeploymentID}}), append(into, &imports)
+		subqueries, targets = append(subqueries, scalar{pendingQuery, []any{plan.filter.DeploymentID}}), append(targets, &imports)
 	}
-	if len(place) > 0 {
-		ask, into = append(ask, place...), append(into, &known)
+	if len(cursor) > 0 {
+		subqueries, targets = append(subqueries, cursor...), append(targets, &known)
 	}
 	before := len(page.rows)
 	room := page.size - before
-	err = store.EachRow(ctx, pageQuery(of.newest(l.store.Reader, room), room, ask), func(rows store.Row) error {
-		if err := rows.Scan(into...); err != nil {
+	err = store.EachRow(ctx, pageQuery(plan.newest(l.store.Reader, room), room, subqueries), func(rows store.Row) error {
+		if err := rows.Scan(targets...); err != nil {
 			return err
 		}
 		return page.add(&r)
@@ -57,45 +60,45 @@ func (l *Lister) readPart(ctx context.Context, page *pageRows, of chosen, place 
 	if err != nil {
 		return nil, err
 	}
-	if len(page.rows) == before && len(ask) > 1 {
-		query, args := entsql.Dialect(l.store.Dialect()).Select().AppendSelectExpr(expressions(ask)...).Query()
-		if err := l.store.ReadRow(ctx, query, args, into[len(into)-len(ask):]...); err != nil {
+	if len(page.rows) == before && len(subqueries) > 1 {
+		query, args := entsql.Dialect(l.store.Dialect()).Select().AppendSelectExpr(expressions(subqueries)...).Query()
+		if err := l.store.ReadRow(ctx, query, args, targets[len(targets)-len(subqueries):]...); err != nil {
 			return nil, err
 		}
 	}
-	page.revision, page.place = int64(revision), string(known)
+	page.revision, page.cursor = int64(revision), string(known)
 	return parsePending(string(imports))
 }
 
-// pageQuery reads the columns of rows, and beside them what is asked for once: all of it at the same moment. It names
-// one column before it replaces them: ent would quote the names of all, each time.
-func pageQuery(of *ent.FindingQuery, size int, ask []once) *ent.FindingSelect {
-	return of.Limit(size).Select(finding.FieldID).Modify(func(sel *entsql.Selector) {
-		sel.SelectExpr(append([]entsql.Querier{entsql.Raw(rowColumns)}, expressions(ask)...)...)
+// pageQuery selects the columns of rows and the scalar subqueries, so that both come from the same snapshot. It selects
+// one column and then replaces it, because ent would quote all column names for each query.
+func pageQuery(query *ent.FindingQuery, size int, subqueries []scalar) *ent.FindingSelect {
+	return query.Limit(size).Select(finding.FieldID).Modify(func(sel *entsql.Selector) {
+		sel.SelectExpr(append([]entsql.Querier{entsql.Raw(rowColumns)}, expressions(subqueries)...)...)
 	})
 }
 
 // revisionQuery reads the catalog's revision of a deployment.
 const revisionQuery = "SELECT catalog_revision FROM deployments WHERE id = ?"
 
-// once is a subquery of one value, which databases run once, however many rows it stands beside.
-type once struct {
+// scalar is a subquery with one value. Databases evaluate it once for all rows.
+type scalar struct {
 	query string // with ? as placeholders
 	args  []any
 }
 
-func expressions(ask []once) []entsql.Querier {
-	list := make([]entsql.Querier, len(ask))
-	for i, o := range ask {
-		list[i] = entsql.ExprFunc(o.write)
+func expressions(subqueries []scalar) []entsql.Querier {
+	list := make([]entsql.Querier, len(subqueries))
+	for i, q := range subqueries {
+		list[i] = entsql.ExprFunc(q.write)
 	}
 	return list
 }
 
-func (o once) write(b *entsql.Builder) {
+func (q scalar) write(b *entsql.Builder) {
 	b.WriteByte('(')
-	rest := o.query
-	for _, arg := range o.args {
+	rest := q.query
+	for _, arg := range q.args {
 		before, after, _ := strings.Cut(rest, "?")
 		b.WriteString(before).Arg(arg)
 		rest = after

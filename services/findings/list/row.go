@@ -15,14 +15,14 @@ import (
 	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
-// number and text are columns as lists scan them; null is the zero value. They cost less than pointers and the types of
-// package sql.
+// number and text are the types that lists scan columns into. NULL becomes the zero value. They are cheaper than
+// pointers and the types of package sql.
 type (
 	number int64
 	text   string
 )
 
-// Scan takes a number or a boolean.
+// Scan accepts a number or a boolean.
 func (n *number) Scan(value any) error {
 	switch v := value.(type) {
 	case nil:
@@ -40,7 +40,7 @@ func (n *number) Scan(value any) error {
 	return nil
 }
 
-// Scan takes a text.
+// Scan accepts a text.
 func (t *text) Scan(value any) error {
 	switch v := value.(type) {
 	case nil:
@@ -55,10 +55,10 @@ func (t *text) Scan(value any) error {
 	return nil
 }
 
-// raw are bytes of the driver, which are valid until the next row.
+// raw are bytes of the driver. They are valid until the next row.
 type raw []byte
 
-// Scan takes bytes.
+// Scan accepts bytes.
 func (b *raw) Scan(value any) error {
 	v, ok := value.([]byte)
 	if !ok {
@@ -68,7 +68,7 @@ func (b *raw) Scan(value any) error {
 	return nil
 }
 
-// row is what a list reads of a finding.
+// row holds the columns of a finding that lists read.
 type row struct {
 	id, projectID, ruleID, firstSeenScanID                         number
 	createdAt, relevantSince, stateUpdatedAt, triagedAt, malicious number
@@ -77,7 +77,7 @@ type row struct {
 	content                                                        raw
 }
 
-// rowColumns are the columns of a row, in the order of places.
+// rowColumns are the columns of a row, in the order of targets.
 var rowColumns = finding.Table + "." + strings.Join([]string{
 	finding.FieldID, finding.FieldProjectID, finding.FieldRuleID, finding.FieldFirstSeenScanID,
 	finding.FieldCreatedAt, finding.FieldRelevantSince, finding.FieldStateUpdatedAt, finding.FieldTriagedAt,
@@ -86,7 +86,8 @@ var rowColumns = finding.Table + "." + strings.Join([]string{
 	finding.FieldExposure, finding.FieldContent,
 }, ", "+finding.Table+".")
 
-func (r *row) places() []any {
+// targets returns the scan targets of rowColumns.
+func (r *row) targets() []any {
 	return []any{
 		&r.id, &r.projectID, &r.ruleID, &r.firstSeenScanID,
 		&r.createdAt, &r.relevantSince, &r.stateUpdatedAt, &r.triagedAt,
@@ -96,7 +97,8 @@ func (r *row) places() []any {
 	}
 }
 
-// listed is a finding of a page with the messages inside of it that all have, and what is known of it beside.
+// listed is a finding of a page. It holds the messages that each finding contains, and the fields that later steps
+// need.
 type listed struct {
 	findingsv1.Finding
 	location                                            findingsv1.FindingLocation
@@ -108,19 +110,19 @@ type listed struct {
 // pageRows is one page of a list.
 type pageRows struct {
 	issueType string
-	size      int // the most rows that it may have
+	size      int // the maximum number of rows
 	rows      []*listed
-	free      []listed // made together: each for itself would cost as much as reading it
+	free      []listed // allocated in slabs: one allocation for each finding costs as much as reading it
 	contents  blob.Page
 	content   storev1.FindingContent
-	revision  int64  // of the catalog that the rows go with
-	place     string // what was known of their last row before; see places.query
+	revision  int64  // the catalog revision in the snapshot of the rows
+	cursor    string // the result of cursorStore.query
 }
 
-// slab is how many findings are made together.
+// slab is how many findings are allocated together.
 const slab = 100
 
-// add makes the finding of a row.
+// add appends the finding of a row.
 func (p *pageRows) add(r *row) error {
 	if len(p.free) == 0 {
 		p.free = make([]listed, min(slab, p.size-len(p.rows)))
@@ -129,7 +131,7 @@ func (p *pageRows) add(r *row) error {
 	f := &p.free[0]
 	p.free = p.free[1:]
 	p.content.Reset()
-	p.content.Location = &f.location // there is always one: clients index into it (contract facts 2.4)
+	p.content.Location = &f.location // never nil: clients index into it (contract facts 2.4)
 	if err := p.contents.Decode(r.content, &p.content); err != nil {
 		return fmt.Errorf("content of finding %d: %w", r.id, err)
 	}
@@ -142,8 +144,8 @@ func (p *pageRows) add(r *row) error {
 	return nil
 }
 
-// end is where the next page begins.
-func (p *pageRows) end() boundary {
+// boundary returns the last row of the page, after which the next page begins.
+func (p *pageRows) boundary() boundary {
 	if len(p.rows) < p.size {
 		return boundary{end: true}
 	}
@@ -151,14 +153,14 @@ func (p *pageRows) end() boundary {
 	return boundary{relevantSince: last.since, id: last.Id}
 }
 
-// boards are the built-in policies: one for each mode.
+// boards are the built-in policies, one for each mode.
 var boards = map[string]*findingsv1.PolicyReference{
 	monitored:                {Id: 1, Name: "Monitor", Slug: monitored},
 	"rule-board-pr-comments": {Id: 2, Name: "Comment", Slug: "rule-board-pr-comments"},
 	"rule-board-block":       {Id: 3, Name: "Block", Slug: "rule-board-block"},
 }
 
-// reachabilities are the words for exposures in a finding (contract facts 3.11), which differ from those in filters.
+// reachabilities maps exposures to their words in findings (contract facts 3.11). Filters use other words.
 var reachabilities = map[string]string{
 	"reachable":               "reachable",
 	"always_reachable":        "always reachable",
@@ -166,10 +168,10 @@ var reachabilities = map[string]string{
 	"unreachable":             "unreachable",
 }
 
-// unknownDependency stands for a dependency of which a scan said nothing.
+// unknownDependency is shown if the scan did not report the dependency.
 var unknownDependency = &findingsv1.FoundDependency{Ecosystem: "no_package_manager", Transitivity: "unknown"}
 
-// showRow sets what a finding shows of its columns.
+// showRow sets the fields that come from columns.
 func (f *listed) showRow(r *row) {
 	f.Id, f.Ref, f.FirstSeenScanId, f.Severity = int64(r.id), r.ref, int64(r.firstSeenScanID), r.severity
 	f.State, f.TriageState, f.Status = r.state, r.triageState, r.status
@@ -188,7 +190,7 @@ func (f *listed) showRow(r *row) {
 	f.Reachability = cmp.Or(reachabilities[string(r.exposure)], "no reachability analysis")
 }
 
-// showContent sets what a finding shows of its content.
+// showContent sets the fields that come from the content.
 func (f *listed) showContent(c *storev1.FindingContent) {
 	f.RuleMessage = c.Message
 	f.Location = c.Location
@@ -207,7 +209,7 @@ func (f *listed) showContent(c *storev1.FindingContent) {
 	case vocabulary.SCA:
 		f.EpssScore = c.EpssScore
 		f.FixRecommendations = c.FixRecommendations
-		// Its key lockfile_line_url must be there (contract facts 2.4).
+		// The key lockfile_line_url must be present (contract facts 2.4).
 		f.FoundDependency = cmp.Or(c.FoundDependency, unknownDependency)
 		f.ReachableCondition = c.ReachableCondition
 		f.Usage = c.Usage
@@ -215,7 +217,7 @@ func (f *listed) showContent(c *storev1.FindingContent) {
 	}
 }
 
-// at sets a time to one in microseconds since 1970.
+// at sets t to a time in microseconds since 1970.
 func at(t *timestamppb.Timestamp, micros number) *timestamppb.Timestamp {
 	t.Seconds, t.Nanos = int64(micros/1e6), int32(micros%1e6*1000)
 	if t.Nanos < 0 {
@@ -224,8 +226,8 @@ func at(t *timestamppb.Timestamp, micros number) *timestamppb.Timestamp {
 	return t
 }
 
-// response makes the answer of a page with what its findings show of their rules and projects.
-func (p *pageRows) response(rules, projects parts) *findingsv1.ListFindingsResponse {
+// response returns the page as a message. rules and projects are the entries of its rows.
+func (p *pageRows) response(rules, projects catalogEntries) *findingsv1.ListFindingsResponse {
 	response := &findingsv1.ListFindingsResponse{Findings: make([]*findingsv1.Finding, len(p.rows))}
 	for i, f := range p.rows {
 		rule, project := rules[i], projects[i]

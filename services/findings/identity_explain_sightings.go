@@ -21,16 +21,16 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// What became of a finding in a scan.
+// The outcomes of a scan for a finding.
 const (
-	sightSeen        = "seen"
-	sightJoined      = "joined"
-	sightNew         = "new"
-	sightNotLookedAt = "not_looked_at"
+	outcomeSeen       = "seen"
+	outcomeJoined     = "joined"
+	outcomeNew        = "new"
+	outcomeNotCovered = "not_looked_at"
 )
 
-// addSights says how the latest scan met the finding, and how earlier ones did.
-func (e *explanation) addSights(ctx context.Context, db *ent.Client) error {
+// addSightings adds how the latest scan and earlier scans matched the finding.
+func (e *explanation) addSightings(ctx context.Context, db *ent.Client) error {
 	matches, err := db.FindingMatch.Query().Where(findingmatch.FindingID(e.row.ID)).Order(ent.Desc(findingmatch.FieldID)).Limit(e.limit + 1).All(ctx)
 	if err != nil {
 		return err
@@ -52,26 +52,26 @@ func (e *explanation) addSights(ctx context.Context, db *ent.Client) error {
 		}
 	}
 	for _, match := range matches {
-		sight, err := e.sightOf(match)
+		sighting, err := e.convertMatch(match)
 		if err != nil {
 			return err
 		}
 		switch {
-		case e.out.Latest == nil && latest.GetScanId() == match.ScanID && lifecycle.Seen(e.row.State): // it tells more
-			e.out.Latest = sight
+		case e.out.Latest == nil && latest.GetScanId() == match.ScanID && lifecycle.Seen(e.row.State): // the stored match has more details
+			e.out.Latest = sighting
 		case len(e.out.Earlier) < e.limit:
-			e.out.Earlier = append(e.out.Earlier, sight)
+			e.out.Earlier = append(e.out.Earlier, sighting)
 		}
 	}
 	if e.out.Latest == nil && latest != nil {
-		e.place(latest, latest.GetScanId(), 0)
+		e.setScan(latest, latest.GetScanId(), 0)
 		e.out.Latest = latest
 	}
 	return nil
 }
 
-// latest is the sight of the latest scan that had something to say, as far as joins do not tell: it may be the one of a
-// join then. Nil when it was people who said the last word.
+// latest returns the sighting of the latest scan that covers the finding. The scan may be the scan of a stored match,
+// which has more details. It returns nil if people closed the finding.
 func (e *explanation) latest(ctx context.Context, db *ent.Client, matches []*ent.FindingMatch) (*findingsv1.IdentitySight, error) {
 	if !lifecycle.Seen(e.row.State) {
 		return e.closing(ctx, db)
@@ -80,7 +80,7 @@ func (e *explanation) latest(ctx context.Context, db *ent.Client, matches []*ent
 	if len(matches) > 0 {
 		known = max(known, matches[0].ScanID)
 	}
-	sight := &findingsv1.IdentitySight{ScanId: known, Outcome: sightSeen}
+	sighting := &findingsv1.IdentitySight{ScanId: known, Outcome: outcomeSeen}
 	covered, err := db.ScanCoverage.Query().Where(scancoverage.ProjectID(e.row.ProjectID), scancoverage.Ref(e.row.Ref), scancoverage.Tool(e.row.Tool),
 		scancoverage.AnalysisCategory(e.row.AnalysisCategory), scancoverage.ScanIDGT(known), scancoverage.IsFullScan(true)).
 		Order(ent.Desc(scancoverage.FieldScanID)).First(ctx)
@@ -92,32 +92,32 @@ func (e *explanation) latest(ctx context.Context, db *ent.Client, matches []*ent
 		if err != nil {
 			return nil, fmt.Errorf("coverage of scan %d: %w", covered.ScanID, err)
 		}
-		sight.ScanId = covered.ScanID
-		if why := notLookedAt(about, e.rule, e.content.GetLocation().GetFilePath()); why != "" {
-			sight.Outcome = sightNotLookedAt
-			sight.Text = "The scan says nothing about it: " + why + ". It stays as it was."
-			return sight, nil
+		sighting.ScanId = covered.ScanID
+		if why := notCovered(about, e.rule, e.content.GetLocation().GetFilePath()); why != "" {
+			sighting.Outcome = outcomeNotCovered
+			sighting.Text = "The scan says nothing about it: " + why + ". It stays as it was."
+			return sighting, nil
 		}
 	}
-	sight.After = convertPlace(e.content.GetLocation())
-	if sight.GetScanId() == e.row.FirstSeenScanID {
-		sight.Outcome, sight.Text = sightNew, "The scan saw it first."
+	sighting.After = convertPlace(e.content.GetLocation())
+	if sighting.GetScanId() == e.row.FirstSeenScanID {
+		sighting.Outcome, sighting.Text = outcomeNew, "The scan saw it first."
 		if first := e.out.GetIdentity().GetFirstScanId(); first != 0 && first != e.row.FirstSeenScanID {
-			sight.Text = "The scan saw it first on this ref, and knew it from another one by the same evidence."
+			sighting.Text = "The scan saw it first on this ref, and knew it from another one by the same evidence."
 		}
-		return sight, nil
+		return sighting, nil
 	}
 	if len(e.out.GetEvidence()) > 0 {
-		sight.Rung = e.out.GetEvidence()[0].GetRung()
+		sighting.Rung = e.out.GetEvidence()[0].GetRung()
 	}
-	sight.Text = "The scan saw it by the same evidence."
-	if sight.GetRung() != "" {
-		sight.Text = fmt.Sprintf("The scan saw it by the same evidence: %s.", describeRung(sight.GetRung()))
+	sighting.Text = "The scan saw it by the same evidence."
+	if sighting.GetRung() != "" {
+		sighting.Text = fmt.Sprintf("The scan saw it by the same evidence: %s.", describeRung(sighting.GetRung()))
 	}
-	return sight, nil
+	return sighting, nil
 }
 
-// closing is how the finding went.
+// closing returns the sighting of the scan that closed the finding.
 func (e *explanation) closing(ctx context.Context, db *ent.Client) (*findingsv1.IdentitySight, error) {
 	last, err := db.FindingEvent.Query().Where(findingevent.FindingID(e.row.ID), findingevent.ToStatusIn(lifecycle.Fixed, lifecycle.Removed),
 		func(s *entsql.Selector) {
@@ -139,7 +139,7 @@ func (e *explanation) closing(ctx context.Context, db *ent.Client) (*findingsv1.
 	}, nil
 }
 
-// coverageDecoder reads coverages. One of a large repository is a few megabytes.
+// coverageDecoder decompresses coverages. The coverage of a large repository has a few megabytes.
 var coverageDecoder = sync.OnceValues(func() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 })
@@ -157,8 +157,8 @@ func decodeCoverage(stored []byte) (*storev1.ScanCoverage, error) {
 	return about, proto.Unmarshal(raw, about)
 }
 
-// notLookedAt says why a scan could not see a finding; empty when it could.
-func notLookedAt(about *storev1.ScanCoverage, rule, path string) string {
+// notCovered returns the reason why a scan did not cover a finding, or "".
+func notCovered(about *storev1.ScanCoverage, rule, path string) string {
 	contains := func(list []string, word string) bool { return slices.Contains(list, word) }
 	switch {
 	case about.GetFailure() != "":
@@ -173,43 +173,44 @@ func notLookedAt(about *storev1.ScanCoverage, rule, path string) string {
 	return ""
 }
 
-// sightOf shows a stored match.
-func (e *explanation) sightOf(match *ent.FindingMatch) (*findingsv1.IdentitySight, error) {
+// convertMatch returns a stored match as a sighting.
+func (e *explanation) convertMatch(match *ent.FindingMatch) (*findingsv1.IdentitySight, error) {
 	content := &storev1.FindingMatch{}
 	if err := proto.Unmarshal(match.Content, content); err != nil {
 		return nil, fmt.Errorf("match %d: %w", match.ID, err)
 	}
-	sight := &findingsv1.IdentitySight{
-		ScanId: match.ScanID, Outcome: sightJoined, Rung: match.Rung, Before: convertPlace(content.GetBefore()), After: convertPlace(content.GetAfter()),
+	sighting := &findingsv1.IdentitySight{
+		ScanId: match.ScanID, Outcome: outcomeJoined, Rung: match.Rung, Before: convertPlace(content.GetBefore()), After: convertPlace(content.GetAfter()),
 		FromRef: content.GetFromRef(),
 	}
 	for _, candidate := range content.GetConsidered() {
-		sight.Considered = append(sight.Considered, &findingsv1.IdentityCandidate{
+		sighting.Considered = append(sighting.Considered, &findingsv1.IdentityCandidate{
 			FindingId: candidate.GetFindingId(), Rung: candidate.GetRung(), Refused: candidate.GetRefused(),
 		})
 	}
 	switch {
 	case match.Rung == "":
-		sight.Outcome = sightNew
-		sight.Text = fmt.Sprintf("The scan saw it first. Others were near, but none was surely the same (%d considered).", len(sight.GetConsidered()))
+		sighting.Outcome = outcomeNew
+		sighting.Text = fmt.Sprintf("The scan saw it first. Others were near, but none was surely the same (%d considered).", len(sighting.GetConsidered()))
 	case match.ScanID == e.row.FirstSeenScanID:
-		sight.Text = fmt.Sprintf("The scan saw it first on this ref, and knew it from %s by %s.", sight.GetFromRef(), describeRung(match.Rung))
+		sighting.Text = fmt.Sprintf("The scan saw it first on this ref, and knew it from %s by %s.", sighting.GetFromRef(), describeRung(match.Rung))
 	default:
-		sight.Text = fmt.Sprintf("The scan joined its result to this finding by %s: no stronger evidence was the same.", describeRung(match.Rung))
+		sighting.Text = fmt.Sprintf("The scan joined its result to this finding by %s: no stronger evidence was the same.", describeRung(match.Rung))
 	}
-	e.place(sight, match.ScanID, match.At)
-	return sight, nil
+	e.setScan(sighting, match.ScanID, match.At)
+	return sighting, nil
 }
 
-// place says which scan it was; its own time is truer than the fallback.
-func (e *explanation) place(sight *findingsv1.IdentitySight, id, at int64) {
-	if sight.GetRef() == "" {
-		sight.Ref = e.row.Ref
+// setScan sets the ref and the time of a sighting from its scan, or else the time at. The time of the scan is more
+// exact.
+func (e *explanation) setScan(sighting *findingsv1.IdentitySight, id, at int64) {
+	if sighting.GetRef() == "" {
+		sighting.Ref = e.row.Ref
 	}
 	if known := e.scans[id]; known != nil {
-		sight.Ref, at = known.Ref, known.StartedAt
+		sighting.Ref, at = known.Ref, known.StartedAt
 	}
 	if at != 0 {
-		sight.At = timestamppb.New(store.Time(at))
+		sighting.At = timestamppb.New(store.Time(at))
 	}
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// A jump counts from where an earlier one has left a mark: it belongs to the same walk, until page 0 begins another
-// one.
-func TestJumpsLeaveMarks(t *testing.T) {
+// A jump counts from the cursor that an earlier jump stored. All jumps belong to one listing session, until a request
+// for page 0 starts another one.
+func TestJumpsStoreCursors(t *testing.T) {
 	t.Parallel()
 	const n, more = 50_000, 300
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		l := seedLand(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
+		l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
 		seedBulk(t, s, l, n, 1)
 		newest := s.Store.Reader.Finding.Query().Order(ent.Desc("relevant_since", "id")).FirstIDX(s.System(t))
-		// first requires that the page begins with the finding before which so many are newer, of those that were there
-		// first.
+		// first requires that the page begins with the finding that has the given number of newer findings. Findings that
+		// are added later do not count.
 		first := func(r *findingsv1.ListFindingsRequest, page, size, newer int64) {
 			t.Helper()
 			r.DeploymentSlug, r.Page, r.PageSize = "acme", page, &size
@@ -59,7 +59,7 @@ func TestJumpsLeaveMarks(t *testing.T) {
 		}
 		l.seed(t, s, many(more, func(i int, f *fact) { f.label, f.at = fmt.Sprintf("new%d", i), int64(1+i) })...)
 		for _, list := range lists {
-			first(list(), 310, 100, 31_000) // behind a mark of 25,000 rows
+			first(list(), 310, 100, 31_000) // after the cursor at 25,000 rows
 			r, size := list(), int64(more)
 			r.DeploymentSlug, r.PageSize = "acme", &size
 			answer, err := findingsv1.NewFindingsServiceClient(s.Conn).ListFindings(s.Context(t, s.Token), r)

@@ -16,8 +16,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// Who is limited to teams sees what somebody who sees everything finds in the projects of these teams, in the same
-// order.
+// A caller limited to teams sees the same findings of the teams' projects, in the same order, as a caller without
+// limits.
 func TestListsOfTeams(t *testing.T) {
 	t.Parallel()
 	const projects, of = 80, 60
@@ -26,14 +26,14 @@ func TestListsOfTeams(t *testing.T) {
 		for i := range projects {
 			all[fmt.Sprintf("acme/p%02d", i)] = nil
 		}
-		l := seedLand(t, s, s.Tenant, all)
+		l := seedFixture(t, s, s.Tenant, all)
 		l.seed(t, s, many(4000, func(i int, f *fact) {
 			p := (i * 7919) % projects
 			f.project, f.print = fmt.Sprintf("acme/p%02d", p), fmt.Sprint(i/3)
 			f.ref = []string{"refs/heads/main", "refs/heads/dev"}[i%2]
 			f.severity = []string{"low", "high", "critical"}[i%3]
 			f.triage = []string{"untriaged", "reviewing"}[(i/5)%2]
-			if p < of { // what others have is newer
+			if p < of { // findings of other teams are newer
 				f.at -= 10_000
 			}
 		})...)
@@ -103,7 +103,7 @@ func TestListsOfTeams(t *testing.T) {
 			}
 		}
 		if others := walk(token, &findingsv1.ListFindingsRequest{Repos: []string{"acme/p79"}}); len(others) > 0 {
-			t.Errorf("of a project of others: %v", others)
+			t.Errorf("findings of a project of another team: %v", others)
 		}
 	})
 }

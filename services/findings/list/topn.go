@@ -14,49 +14,49 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// mostHeads is how many projects a page is put together from at most. Callers who see more see most of what is new:
-// their list is read in its order until the page is full.
-const mostHeads = 500
+// maxTopNProjects is the largest number of projects for which a page is merged per project. Callers with more projects
+// see most new findings anyway, so scanning the whole list is cheaper.
+const maxTopNProjects = 500
 
-// heads are the projects that a caller sees who is limited to teams, when a page is best put together from the newest
-// findings of each: a list in its order may have a million of others first. Beside a condition that leads an index of
-// its own that one is read.
-func (f *Filter) heads(ctx context.Context, db *ent.Client, list []condition) ([]int64, error) {
+// topNProjects returns the projects for which the page is merged from the newest findings of each, or nil to read the
+// list in its order. The merge serves callers limited to teams: in the whole list, a million findings of other projects
+// may come first. A condition with a selective index of its own is cheaper than the merge.
+func (f *Filter) topNProjects(ctx context.Context, db *ent.Client, list []condition) ([]int64, error) {
 	if _, limited := tenant.Teams(ctx); !limited || len(f.RepositoryIDs) > 0 {
 		return nil, nil
 	}
-	along := []string{finding.FieldProjectID, finding.FieldStatus, finding.FieldSeverity, finding.FieldRef}
+	unselective := []string{finding.FieldProjectID, finding.FieldStatus, finding.FieldSeverity, finding.FieldRef}
 	for _, c := range list {
-		if c.values > 0 && !slices.Contains(along, c.column) {
+		if c.numValues > 0 && !slices.Contains(unselective, c.column) {
 			return nil, nil
 		}
 	}
 	ids, known := projectsOf(list)
 	if !known {
 		var err error
-		if ids, err = db.Project.Query().Limit(mostHeads + 1).IDs(ctx); err != nil {
+		if ids, err = db.Project.Query().Limit(maxTopNProjects + 1).IDs(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if len(ids) < 2 || len(ids) > mostHeads {
+	if len(ids) < 2 || len(ids) > maxTopNProjects {
 		return nil, nil
 	}
 	return ids, nil
 }
 
-// projectsOf are the projects that a filter chooses.
+// projectsOf returns the projects that the conditions name, and whether they name any.
 func projectsOf(list []condition) ([]int64, bool) {
 	for _, c := range list {
-		if ids, ok := c.named.([]int64); ok && c.column == finding.FieldProjectID {
+		if ids, ok := c.values.([]int64); ok && c.column == finding.FieldProjectID {
 			return ids, true
 		}
 	}
 	return nil, false
 }
 
-// ofHeads are the conditions of a list whose pages are put together from projects. All but those on its order keep
-// SQLite from other indexes than the one by project.
-func (f *Filter) ofHeads(list []condition) []predicate.Finding {
+// topNPredicates returns the conditions for topNPerProject. All conditions except the one on the list's order are
+// hidden from SQLite's planner, so that it uses the index by project.
+func (f *Filter) topNPredicates(list []condition) []predicate.Finding {
 	where := []predicate.Finding{finding.DeploymentID(f.DeploymentID), finding.IssueType(f.IssueType)}
 	for _, c := range list {
 		switch c.column {
@@ -70,11 +70,11 @@ func (f *Filter) ofHeads(list []condition) []predicate.Finding {
 	return where
 }
 
-// newestOfEach chooses so many of the newest findings of some projects that meet the conditions, and looks at no more
-// than so many of each project, or twice as many.
-func newestOfEach(projects []int64, rows int, where []predicate.Finding) predicate.Finding {
+// topNPerProject selects the newest findings of the projects that meet the conditions, up to the given number of rows.
+// It reads at most twice that number from each project.
+func topNPerProject(projects []int64, rows int, where []predicate.Finding) predicate.Finding {
 	return func(s *entsql.Selector) {
-		of := func(project string) *entsql.Selector {
+		ofProject := func(project string) *entsql.Selector {
 			each := entsql.Dialect(s.Dialect()).Select().From(entsql.Table(finding.Table))
 			each.Where(entsql.ExprP(each.C(finding.FieldProjectID) + " = " + project + ".id"))
 			for _, p := range where {
@@ -86,17 +86,18 @@ func newestOfEach(projects []int64, rows int, where []predicate.Finding) predica
 		s.Where(entsql.P(func(b *entsql.Builder) {
 			b.WriteString(s.C(finding.FieldID) + " IN (SELECT newest.id FROM ")
 			if s.Dialect() == dialect.Postgres {
-				each := of("project")
+				each := ofProject("project")
 				each.Select(each.C(finding.FieldID), each.C(finding.FieldRelevantSince)).Limit(rows)
 				store.IDRows(b, "project", projects)
 				b.WriteString(" CROSS JOIN LATERAL (").Join(each).WriteString(") AS newest")
 			} else {
-				// SQLite has no LATERAL. No row of the page is older than the last one of a page of any of the projects.
-				last := of("one")
+				// SQLite has no LATERAL. Every project's own page bounds the result: no row is older than the newest of the
+				// pages' last rows.
+				last := ofProject("one")
 				last.Select(last.C(finding.FieldRelevantSince)).Offset(rows - 1).Limit(1)
 				b.WriteString("(SELECT findings.id, findings.relevant_since FROM ")
 				store.IDRows(b, "project", projects)
-				b.WriteString(" CROSS JOIN findings WHERE ").Join(of("project").P())
+				b.WriteString(" CROSS JOIN findings WHERE ").Join(ofProject("project").P())
 				b.WriteString(" AND findings.relevant_since >= (SELECT COALESCE(MAX((").Join(last)
 				b.WriteString(")), -9223372036854775808) FROM ")
 				store.IDRows(b, "one", projects)
