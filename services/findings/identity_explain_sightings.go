@@ -95,7 +95,7 @@ func (e *explanation) latest(ctx context.Context, db *ent.Client, matches []*ent
 		sighting.ScanId = covered.ScanID
 		if why := notCovered(about, e.rule, e.content.GetLocation().GetFilePath()); why != "" {
 			sighting.Outcome = outcomeNotCovered
-			sighting.Text = "The scan says nothing about it: " + why + ". It stays as it was."
+			sighting.Text = "The scan did not cover it: " + why + ". Its state is unchanged."
 			return sighting, nil
 		}
 	}
@@ -103,7 +103,7 @@ func (e *explanation) latest(ctx context.Context, db *ent.Client, matches []*ent
 	if sighting.GetScanId() == e.row.FirstSeenScanID {
 		sighting.Outcome, sighting.Text = outcomeNew, "The scan saw it first."
 		if first := e.out.GetIdentity().GetFirstScanId(); first != 0 && first != e.row.FirstSeenScanID {
-			sighting.Text = "The scan saw it first on this ref, and knew it from another one by the same evidence."
+			sighting.Text = "The scan saw it first on this ref, and matched it to another ref by the same evidence."
 		}
 		return sighting, nil
 	}
@@ -129,9 +129,9 @@ func (e *explanation) closing(ctx context.Context, db *ent.Client) (*findingsv1.
 	if err != nil {
 		return nil, err
 	}
-	text := fmt.Sprintf("The scan looked and did not see it: it is %s.", last.ToStatus)
+	text := fmt.Sprintf("The scan covered it and did not report it: it is %s.", last.ToStatus)
 	if last.Reason != "" {
-		text = fmt.Sprintf("The scan did not see it, so it is %s: %s.", last.ToStatus, last.Reason)
+		text = fmt.Sprintf("The scan did not report it, so it is %s: %s.", last.ToStatus, last.Reason)
 	}
 	return &findingsv1.IdentitySight{
 		ScanId: *last.ScanID, At: timestamppb.New(store.Time(last.At)), Ref: e.row.Ref, Outcome: last.ToStatus, Text: text,
@@ -166,9 +166,9 @@ func notCovered(about *storev1.ScanCoverage, rule, path string) string {
 	case about.GetRulesKnown() && !contains(about.GetRules(), rule):
 		return "it did not run the rule"
 	case contains(about.GetSkipped(), path):
-		return "it could not look at the file"
+		return "it could not examine the file"
 	case about.GetFilesKnown() && path != "" && !contains(about.GetFiles(), path):
-		return "it did not look at the file"
+		return "it did not examine the file"
 	}
 	return ""
 }
@@ -191,9 +191,9 @@ func (e *explanation) convertMatch(match *ent.FindingMatch) (*findingsv1.Identit
 	switch {
 	case match.Rung == "":
 		sighting.Outcome = outcomeNew
-		sighting.Text = fmt.Sprintf("The scan saw it first. Others were near, but none was surely the same (%d considered).", len(sighting.GetConsidered()))
+		sighting.Text = fmt.Sprintf("The scan saw it first. No similar finding was a certain match (%d considered).", len(sighting.GetConsidered()))
 	case match.ScanID == e.row.FirstSeenScanID:
-		sighting.Text = fmt.Sprintf("The scan saw it first on this ref, and knew it from %s by %s.", sighting.GetFromRef(), describeRung(match.Rung))
+		sighting.Text = fmt.Sprintf("The scan saw it first on this ref, and matched it to %s by %s.", sighting.GetFromRef(), describeRung(match.Rung))
 	default:
 		sighting.Text = fmt.Sprintf("The scan joined its result to this finding by %s: no stronger evidence was the same.", describeRung(match.Rung))
 	}

@@ -64,7 +64,7 @@ func TestExplainMatch(t *testing.T) {
 			t.Errorf("seen again: %s", body)
 		}
 		covers(414, &storev1.ScanCoverage{Skipped: []string{"app/db.py"}})
-		if body := l.explain(t, s, "a"); !strings.Contains(body, `"outcome":"not_looked_at"`) || !strings.Contains(body, "it could not look at the file") {
+		if body := l.explain(t, s, "a"); !strings.Contains(body, `"outcome":"not_looked_at"`) || !strings.Contains(body, "it could not examine the file") {
 			t.Errorf("skipped: %s", body)
 		}
 		l.split(t, s, http.StatusOK, "a")
