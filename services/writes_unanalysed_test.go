@@ -123,7 +123,7 @@ func TestWritesWithoutStatistics(t *testing.T) {
 }
 
 // allFindings matches reads of all findings, or of all findings of a deployment or of one type.
-var allFindings = regexp.MustCompile(`^SCAN (findings|chosen|twin)\b|^SEARCH (findings|chosen|twin) .*\(deployment_id=\?( AND issue_type=\?)?\)$`)
+var allFindings = regexp.MustCompile(`^SCAN (findings|chosen|twin|sibling)\b|^SEARCH (findings|chosen|twin|sibling) .*\(deployment_id=\?( AND issue_type=\?)?\)$`)
 
 // neverAnalyse keeps PostgreSQL and the server from analysing the tables of a database, by holding the lock that
 // servers take for it.

@@ -107,7 +107,8 @@ func (t *Trail) begin(ctx context.Context, tx *ent.Tx, deploymentID int64, o Ori
 		OnConflictColumns(audithead.FieldDeploymentID).Ignore().Exec(ctx)
 }
 
-// adopt gives an origin to every deployment without one, and returns their ids. A deployment with a broken chain gets none, so that Verify keeps reporting it.
+// adopt gives an origin to every deployment without one, and returns their ids. A deployment with a broken chain gets
+// none, so that Verify keeps reporting it.
 func (t *Trail) adopt(ctx context.Context, tx *ent.Tx) (adopted []int64, err error) {
 	all, err := tx.Deployment.Query().Order(ent.Asc(deployment.FieldID)).IDs(ctx)
 	if err != nil {

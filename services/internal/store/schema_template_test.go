@@ -10,8 +10,8 @@ import (
 
 var validators = regexp.MustCompile(`\.(Validate|Match|Range|(Non)?(Posi|Nega)tive|(Min|Max)(Len|RuneLen)?)\(`)
 
-// TestTemplateKnowsSchema: ent/template/runtime.tmpl takes each validator for NotEmpty and each mixin for the TenantMixin,
-// because ent tells templates only how many there are.
+// TestTemplateKnowsSchema: ent/template/runtime.tmpl takes each validator for NotEmpty and each mixin for the
+// TenantMixin, because ent tells templates only how many there are.
 func TestTemplateKnowsSchema(t *testing.T) {
 	files, err := filepath.Glob("../../../ent/schema/*.go")
 	if err != nil {
