@@ -71,7 +71,7 @@ func TestLLMFailures(t *testing.T) {
 		permanent bool
 		want      string
 	}{
-		"wrong answer": {reply: llmtest.JSON(with{"verdict": "maybe"}), want: "does not fit"},
+		"wrong answer": {reply: llmtest.JSON(with{"verdict": "maybe"}), want: "does not match"},
 		"out of order": {reply: llmtest.Status(500, "0"), want: "status 500"},
 		"wrong key":    {reply: llmtest.Status(401, ""), permanent: true, want: "ai-key"},
 		"long prompt":  {prompt: strings.Repeat("x", 401<<10), permanent: true, want: "divide the work"},
