@@ -63,7 +63,7 @@ type KnownAudit struct {
 }
 
 // VerifyAudit verifies the audit trails of all deployments, or of one. It calls each for every deployment, and progress
-// now and then in between. An error of each ends the verification. It does not disturb a running server.
+// periodically. An error of each ends the verification. It does not disturb a running server.
 func VerifyAudit(ctx context.Context, cfg config.Config, slug string, known KnownAudit,
 	progress func(deployment string, entries int64), each func(AuditReport) error,
 ) error {

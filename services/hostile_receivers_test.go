@@ -127,7 +127,7 @@ func issuerKeys(ctx context.Context, guard *egress.Guard, r *egresstest.Receiver
 	return o.Check(ctx)
 }
 
-// Each outbound call ends in time whatever the host does, reports the reason, and leaves no connection.
+// Each outbound call to any hostile host ends in time, reports the reason, and leaves no connection.
 func TestEveryCallerAgainstHostileReceivers(t *testing.T) {
 	egresstest.Shorten(t, outboundBudget)
 	for name, caller := range outboundCalls {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// importResults is the number of findings in an import that runs beside readers.
+	// importResults is the number of findings in an import that runs concurrently with readers.
 	importResults = 100_000
 	// readers is the number of clients that each request readsPerSecond pages per second.
 	readers, readsPerSecond = 4, 50
@@ -101,7 +101,7 @@ func (b *bench) standBy(ctx, during context.Context, n *neighbour, into *beside)
 	return group.Wait()
 }
 
-// noImport is the baseline of the clients beside an import.
+// noImport is the baseline for clients during an import.
 const noImport = "idle"
 
 func (b *bench) readRows(idle, busy *waits, took sample) []row {

@@ -160,10 +160,10 @@ func (p *prober) runOnce(ctx context.Context) error {
 	return nil
 }
 
-// comparison has the neighbour's waiting times in the rounds, alone and beside a load, in milliseconds.
+// comparison has the neighbour's waiting times in the rounds, alone and under load, in milliseconds.
 type comparison struct {
 	idle, busy [probeKinds]sample // p95
-	middle     [probeKinds]sample // p50 beside the load
+	middle     [probeKinds]sample // p50 under load
 	n          [probeKinds]int
 }
 

@@ -104,7 +104,7 @@ func TestChecklistFollowsTheData(t *testing.T) {
 	})
 }
 
-// checkUntouched requires that a new deployment has no steps done, whatever was done in the first.
+// checkUntouched requires that a new deployment has no steps done, regardless of the first.
 func checkUntouched(t *testing.T, s caller, start string) {
 	t.Helper()
 	other := s.AddTenant(t, "umbrella")

@@ -28,7 +28,7 @@ import (
 
 const (
 	// maxMessagesPerStep is the maximum number of finding messages per rule created in one transaction. deliveriesPerStep
-	// is the target for all rules together: other deployments wait meanwhile.
+	// is the target for all rules together: other deployments wait for it.
 	maxMessagesPerStep = 10
 	deliveriesPerStep  = 200
 	// maxBusyDeployments is the maximum number of deployments to try in a row if other nodes hold their events.
@@ -238,7 +238,7 @@ func allowed(findings []payload.Finding, policySlugs []string) []payload.Finding
 	return out
 }
 
-// scanDeliveries builds the message about the scan for the rules that want it.
+// scanDeliveries builds the message about the scan for the rules that include it.
 func scanDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, about *scanContext) ([]*ent.DeliveryCreate, error) {
 	var made []*ent.DeliveryCreate
 	var body []byte

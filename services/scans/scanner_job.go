@@ -175,7 +175,7 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 	if err != nil {
 		return nil, fmt.Errorf("decide whether the scan blocks: %w", err)
 	}
-	// The scanner may complete the scan meanwhile; from here on that call waits for this transaction.
+	// The scanner may complete the scan concurrently. From here on, that call waits for this transaction.
 	if row, err = lockScan(ctx, tx, w.store.Postgres(), row.ID); err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// unsubscribeAttempts span about an hour. A webhook that stays behind gets 404 and is harmless.
+	// unsubscribeAttempts span about an hour. A webhook that cannot be deleted gets 404 and is harmless.
 	unsubscribeAttempts = 8
 	// syncAttempts apply to host failures. Errors that the caller must fix end the job at once.
 	syncAttempts = 6

@@ -84,7 +84,7 @@ func (s *Apps) storeApp(ctx context.Context, id int64, made host.RegisteredApp, 
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := s.lockApp(ctx, tx, scmapp.ID(id), scmapp.State(appPending))
 		if ent.IsNotFound(err) {
-			return errNoRequest() // completed or deleted meanwhile
+			return errNoRequest() // completed or deleted concurrently
 		}
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ func (s *Apps) storeApp(ctx context.Context, id int64, made host.RegisteredApp, 
 	return after, err
 }
 
-// giveToConfig makes the request's connection use its application. The connection may have been deleted meanwhile.
+// giveToConfig makes the request's connection use its application. The connection may have been deleted concurrently.
 func (s *Apps) giveToConfig(ctx context.Context, tx *ent.Tx, app *ent.ScmApp) error {
 	if app.ScmConfigID == nil {
 		return nil

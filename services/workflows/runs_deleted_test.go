@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A run continues and stays visible if its workflow is deleted meanwhile. It cannot be retried, and neither can a run
-// of a disabled workflow.
+// A run continues and stays visible if its workflow is deleted while it runs. It cannot be retried, and neither can a
+// run of a disabled workflow.
 func TestRunOfDeletedWorkflow(t *testing.T) {
 	onEachServer(t, func(t *testing.T, f flow) {
 		f.publish(t, strings.Replace(waiting, "repository", "deployment", 1))

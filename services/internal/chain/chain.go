@@ -49,7 +49,7 @@ type Deps struct {
 	Corrupt func(error)
 	// Calls counts every unary call that changes nothing.
 	Calls *traffic.Calls
-	// RequestTimeout limits every unary call and UploadTimeout every upload, whatever the caller's own deadline. 0
+	// RequestTimeout limits every unary call and UploadTimeout every upload, regardless of the caller's own deadline. 0
 	// means no limit. Over gRPC it does not end the wait for the message.
 	RequestTimeout, UploadTimeout time.Duration
 	// Draining is done when the server stops. Streams without an end of their own (health watches, reflection) end

@@ -71,7 +71,7 @@ func newTransport(dial func(ctx context.Context, network, address string) (net.C
 	}
 }
 
-// keptHeaders are sent to another origin. Every other header may be a credential, whatever its name.
+// keptHeaders are sent to another origin. Every other header may be a credential, regardless of its name.
 var keptHeaders = map[string]bool{
 	"Accept": true, "Accept-Encoding": true, "Accept-Language": true, "Content-Type": true, "User-Agent": true,
 }

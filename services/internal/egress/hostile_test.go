@@ -119,7 +119,7 @@ func TestTransportAloneIsBounded(t *testing.T) {
 	}
 }
 
-// A response that nobody closes does not keep its connection beyond the timeout of the call.
+// A response that is never closed does not keep its connection beyond the timeout of the call.
 func TestForgottenBodyIsClosed(t *testing.T) {
 	r := egresstest.Start(t, egresstest.SlowBody, egresstest.Options{})
 	response, err := newGuard(t, nil).Client(egress.Limits{Timeout: 100 * time.Millisecond}).Get(r.URL) //nolint:bodyclose // it is the point

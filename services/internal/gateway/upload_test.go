@@ -317,7 +317,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestUploadMemory sends 256 MiB and checks the live heap meanwhile.
+// TestUploadMemory sends 256 MiB and checks the live heap during the upload.
 func TestUploadMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("moves 256 MiB")

@@ -189,7 +189,7 @@ func (s *Server) drainPorts(ctx context.Context) error {
 			go s.grpc.Stop()
 			select {
 			case <-graceful:
-			case <-time.After(closeTimeout): // a handler that ignores its context is left behind
+			case <-time.After(closeTimeout): // a handler that ignores its context is abandoned
 			}
 		}
 	})

@@ -64,7 +64,7 @@ func Refusal(err error) string {
 }
 
 // watchWrites probes periodically whether the database accepts writes, and makes the node not ready while it does not.
-// A busy database changes nothing: behind a long import the node keeps its state.
+// A busy database changes nothing: the node keeps its state during a long import.
 func (p *probes) watchWrites(ctx context.Context, log *slog.Logger, probe func(context.Context) error) {
 	wait := time.NewTimer(writeProbeInterval)
 	defer wait.Stop()

@@ -53,7 +53,7 @@ type Work struct {
 	lastBusy time.Time     // when requests were last in flight
 }
 
-// Beside begins long work that yields to these requests.
+// Beside begins long work that runs concurrently with these requests and yields to them.
 func (c *Calls) Beside() *Work { return &Work{calls: c, since: time.Now()} }
 
 // Resume excludes the time until now from the work, because the goroutine was waiting.

@@ -43,7 +43,8 @@ type ruleUse struct {
 	hashed int64
 }
 
-// ruleUseKey has the rule's name in the report and its current name. Only the first text of each key is stored.
+// ruleUseKey identifies a rule by its name in the report and its current name. The first result of each key adds the
+// rule.
 type ruleUseKey struct {
 	of             *group
 	reported, name string

@@ -192,7 +192,7 @@ func (p *parser) countNode(n *node) bool {
 	return false
 }
 
-// text reads a string. Numbers and booleans are read as they are written.
+// text reads a string. Numbers and booleans keep their written form.
 func (p *parser) text(n *node, step, what string, most int) string {
 	if isNull(n) {
 		return ""

@@ -283,7 +283,7 @@ func (u *upsert) writeLabels(ctx context.Context) error {
 	return nil
 }
 
-// writeActivities writes the changes. Few results change more than times, so each change gets a row of its own.
+// writeActivities writes the changes. Most results change only times, so few rows are written, one for each change.
 func (u *upsert) writeActivities(ctx context.Context) error {
 	var rows []*ent.AgenticIssueEventCreate
 	for _, key := range u.order {
