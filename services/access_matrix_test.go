@@ -44,7 +44,7 @@ var (
 )
 
 func wrongRole(role access.Role, allowed string) verdict {
-	return verdict{403, codes.PermissionDenied, "the role " + string(role) + " may not do this: it takes one of " + allowed}
+	return verdict{403, codes.PermissionDenied, "the role " + string(role) + " may not do this: it requires one of " + allowed}
 }
 
 const (

@@ -138,7 +138,7 @@ func sendAnchors(ctx context.Context, to string, guard *egress.Guard, lines [][]
 	defer cancel()
 	u, err := url.Parse(to)
 	if err != nil {
-		return errors.New("is no URL") // the text of err may contain a secret
+		return errors.New("is not a URL") // the text of err may contain a secret
 	}
 	switch u.Scheme {
 	case "file":
@@ -165,7 +165,7 @@ func appendFile(path string, text []byte) error {
 func postAnchors(ctx context.Context, u *url.URL, guard *egress.Guard, text []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(text))
 	if err != nil {
-		return errors.New("is no URL")
+		return errors.New("is not a URL")
 	}
 	request.Header.Set("Content-Type", "application/x-ndjson")
 	response, err := guard.Client(egress.Limits{Timeout: anchorTimeout, MaxResponse: 64 << 10}).Do(request)

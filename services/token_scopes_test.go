@@ -55,7 +55,7 @@ func scopeVerdict(rpc operation, scope access.Scope) verdict {
 	want := noWebAPI
 	for other, list := range reachedBy {
 		if slices.Contains(list, rpc.name) {
-			want.text = "not found: this takes an API token with the scope " + string(other) + " or web-api, without limited scopes"
+			want.text = "not found: this requires an API token with the scope " + string(other) + " or web-api, without limited scopes"
 		}
 	}
 	return want

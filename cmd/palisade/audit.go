@@ -129,7 +129,7 @@ func newAuditBegin(std streams) *cobra.Command {
 		Short: "Accept trails without a record, and continue from here",
 		Long: `Create the record that a deployment has an audit trail, for deployments without one, and the key of the trails if it is
 missing. The server creates both itself. Use this command for a deployment that a server of an older version created
-during an upgrade, and to continue after somebody removed a trail. Investigate that first: afterwards the trail counts
+during an upgrade, and to continue after a trail was removed. Investigate that first: afterwards the trail counts
 as intact, and begins at the present time. A broken chain stays broken.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

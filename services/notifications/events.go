@@ -118,7 +118,7 @@ func (e *engine) expandOf(ctx context.Context, deploymentID int64) (worked bool,
 
 // postpone delays an event that cannot be expanded, so that it does not block others.
 func (e *engine) postpone(ctx context.Context, event *ent.NotificationEvent, cause error) error {
-	e.log.ErrorContext(ctx, "an event was not turned into deliveries; it is tried again", "deployment_id", event.DeploymentID, "scan_id", event.ScanID, "error", cause)
+	e.log.ErrorContext(ctx, "an event was not expanded into deliveries; it is retried", "deployment_id", event.DeploymentID, "scan_id", event.ScanID, "error", cause)
 	return e.store.Write(tenant.NewContext(ctx, event.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
 		return tx.NotificationEvent.Update().Where(notificationevent.ID(event.ID)).
 			SetNotBefore(store.Micros(time.Now().Add(eventRetry))).Exec(ctx)

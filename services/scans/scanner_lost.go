@@ -102,7 +102,7 @@ func (w *lostResultsWorker) retry(ctx context.Context, args storeScanResults) er
 	if err != nil || !givenUp {
 		return err
 	}
-	w.results.log.ErrorContext(ctx, "results of a scan could not be stored: the server ended while it did, again and again", "scan", args.ScanID)
+	w.results.log.ErrorContext(ctx, "results of a scan could not be stored: the server stopped during each attempt", "scan", args.ScanID)
 	return w.results.fail(ctx, args.ScanID, args.Lost)
 }
 

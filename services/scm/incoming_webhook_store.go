@@ -95,7 +95,7 @@ func (s *IncomingWebhooks) accept(ctx context.Context, from sender, call *scmv1.
 	}
 	switch {
 	case status == statusDuplicate:
-		s.log.InfoContext(ctx, "a webhook came again", "config_id", from.configID, "scm_app_id", from.appID,
+		s.log.InfoContext(ctx, "a webhook was delivered again", "config_id", from.configID, "scm_app_id", from.appID,
 			"delivery", orElse(call.GetGithubDelivery(), orElse(call.GetGitlabEventUuid(), call.GetWebhookId())))
 	case !wanted:
 		return statusIgnored, nil
@@ -222,6 +222,6 @@ func (s *IncomingWebhooks) wake(ctx context.Context, deploymentID int64) {
 		box.waking.Store(false)
 	}
 	if err != nil {
-		s.log.WarnContext(ctx, "an event is stored, and waits until it is looked for", "deployment_id", deploymentID, "error", err)
+		s.log.WarnContext(ctx, "an event is stored and waits for the next sweep", "deployment_id", deploymentID, "error", err)
 	}
 }

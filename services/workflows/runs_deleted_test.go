@@ -32,7 +32,7 @@ func TestRunOfDeletedWorkflow(t *testing.T) {
 			t.Helper()
 			return f.do(t, http.MethodPost, f.path("/jobs/id/"+job+"/retry"), `{}`, want)
 		}
-		if body := retry(400); !strings.Contains(body, `job 1 is a run of workflow \"waiting\", which does not exist any more`) {
+		if body := retry(400); !strings.Contains(body, `job 1 is a run of workflow \"waiting\", which no longer exists`) {
 			t.Errorf("retry: %s", body)
 		}
 		// A new workflow with the same name is another workflow.

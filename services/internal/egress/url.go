@@ -25,7 +25,7 @@ func (g *Guard) CheckURL(raw string) error {
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Opaque != "" || u.Scheme == "" {
-		return errors.New("must be an https:// URL with a host, such as https://hooks.example.com/palisade; got something that is no URL")
+		return errors.New("must be an https:// URL with a host, such as https://hooks.example.com/palisade; got text that is not a URL")
 	}
 	return g.checkParsed(u)
 }

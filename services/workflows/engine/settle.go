@@ -48,7 +48,7 @@ func (o outcome) cost() float64 {
 // failure is the outcome of a step that returned an error or could not be run.
 func (e *Engine) failure(ctx context.Context, err error, costUSD float64) outcome {
 	if errors.Is(err, errTransient) {
-		e.log.WarnContext(ctx, "a workflow attempt could not be made", "error", err)
+		e.log.WarnContext(ctx, "a workflow attempt could not be created", "error", err)
 		return outcome{status: Error, summary: errTransient.Error(), lost: true, result: step.Result{CostUSD: costUSD}}
 	}
 	return outcome{status: Failed, summary: oneLine(err.Error()), permanent: step.IsPermanent(err), result: step.Result{CostUSD: costUSD}}
