@@ -83,7 +83,7 @@ func TestAllowListProblems(t *testing.T) {
 		"git..internal":           "empty",
 		strings.Repeat("a", 64):   "63",
 		strings.Repeat("a.", 200): "253",
-		":443":                    "no host name",
+		":443":                    "is not a host name",
 		"user@git.internal":       "'@'",
 	} {
 		_, err := New(Config{Allow: "ok.internal," + entry})

@@ -79,7 +79,7 @@ func normalHost(host string) string { return strings.ToLower(strings.TrimSuffix(
 // an IPv4 address (0x7f.1, 2130706433), and letters beyond ASCII may normalize to digits and dots.
 func hostProblem(name string) string {
 	if name == "" {
-		return "is no host name"
+		return "is not a host name"
 	}
 	if len(name) > 253 {
 		return "is longer than 253 characters"

@@ -22,7 +22,7 @@ type turn struct{ deployment, run, job int64 }
 //     applies.
 //   - A deployment gets another slot only while it has fewer running jobs on this node than there are free slots. A
 //     deployment that is alone thus fills half of the slots, and one that comes later finds a free slot, even if the
-// jobs take long.
+//     jobs take long.
 type turns struct {
 	mu sync.Mutex
 	// last is the deployment that had the last turn.

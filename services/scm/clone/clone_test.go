@@ -157,7 +157,7 @@ func TestFailures(t *testing.T) {
 		"forbidden":      {func(s *clonetest.Server, _ *clone.Source) { s.Before = answer(403, canary) }, "", clone.Limits{}, true, "read access"},
 		"no repository":  {func(_ *clonetest.Server, c *clone.Source) { c.URL = strings.Replace(c.URL, "web", "none", 1) }, "", clone.Limits{}, true, "no such repository"},
 		"no ref":         {nil, "gone", clone.Limits{}, true, `no ref "gone"`},
-		"no commit":      {nil, strings.Repeat("ab", 20), clone.Limits{}, true, "is no commit"},
+		"no commit":      {nil, strings.Repeat("ab", 20), clone.Limits{}, true, "is not a commit"},
 		"rate limited":   {func(s *clonetest.Server, _ *clone.Source) { s.Before = answer(429, canary) }, "", clone.Limits{}, false, "status 429"},
 		"out of order":   {func(s *clonetest.Server, _ *clone.Source) { s.Before = answer(502, canary) }, "", clone.Limits{}, false, "status 502"},
 		"other status":   {func(s *clonetest.Server, _ *clone.Source) { s.Before = answer(418, canary) }, "", clone.Limits{}, true, "status 418"},

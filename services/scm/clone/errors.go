@@ -80,7 +80,7 @@ func explainAnswer(err error, failed bool) error {
 		return &Error{Text: "the repository is empty", Permanent: true}
 	}
 	if !failed { // the response was complete
-		return &Error{Text: "what the source-code host sent is no repository that can be read"}
+		return &Error{Text: "the source-code host sent no readable repository"}
 	}
 	return &Error{Text: "the repository could not be received: " + egress.Describe(err)}
 }

@@ -42,7 +42,7 @@ func (a adapter) NativeToValue(value any) ref.Val {
 		if f, err := v.Float64(); err == nil {
 			return types.Double(f)
 		}
-		return types.NewErr("%q is no number", short(string(v)))
+		return types.NewErr("%q is not a number", short(string(v)))
 	case json.RawMessage:
 		var decoded any
 		decoder := json.NewDecoder(bytes.NewReader(v))

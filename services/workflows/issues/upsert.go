@@ -83,7 +83,7 @@ func lock(ctx context.Context, tx *ent.Tx, deploymentID int64, projectID *int64)
 	}
 	found, err := tx.Project.Query().Where(project.DeploymentID(deploymentID), project.ID(*projectID), forUpdate).IDs(ctx)
 	if err == nil && len(found) == 0 {
-		err = step.Permanent("project %d does not exist any more", *projectID)
+		err = step.Permanent("project %d no longer exists", *projectID)
 	}
 	return err
 }
