@@ -62,7 +62,7 @@ func scopeVerdict(rpc operation, scope access.Scope) verdict {
 }
 
 func isNoWebAPI(text string) bool {
-	return text == noWebAPI.text || strings.HasPrefix(text, noWebAPI.text+": this takes an API token with the scope")
+	return text == noWebAPI.text || strings.HasPrefix(text, noWebAPI.text+": this requires an API token with the scope")
 }
 
 // TestScopesOfTokens calls every RPC with a token of every scope and an administrator's role. The permitted RPCs must

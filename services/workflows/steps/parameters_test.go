@@ -70,7 +70,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"findings.query", with{"limit": 3001}, "limit must be 1 to 3000"},
 		{"findings.verdict", with{"verdict": "true_positive"}, "findingId is missing"},
 		{"findings.verdict", with{"findingId": 1, "verdict": "ignored"}, "verdict must be true_positive or false_positive"},
-		{"code.fetch", with{"include": []any{"a["}}, "no glob"},
+		{"code.fetch", with{"include": []any{"a["}}, "is not a glob"},
 		{"code.fetch", with{"maxBytes": 1 << 30}, "maxBytes must be"},
 		{"code.fetch", with{"unitBytes": 10}, "unitBytes must be 4096"},
 	} {
