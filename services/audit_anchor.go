@@ -103,8 +103,8 @@ func (w *anchorWorker) Work(ctx context.Context, _ *river.Job[anchorExport]) err
 	return nil
 }
 
-// next is the line of a deployment; nil when there is nothing new. It logs a damaged trail, or one that is behind the
-// last export, at once.
+// next returns the line of a deployment, or nil when there is nothing new. It logs a damaged trail, or one that is
+// behind the last export, at once.
 func (w *anchorWorker) next(ctx context.Context, d *ent.Deployment) ([]byte, audit.Anchor, error) {
 	last, again := w.last[d.ID]
 	if again {

@@ -91,7 +91,7 @@ func TestScopesOfTokens(t *testing.T) {
 	})
 }
 
-// reaches reports whether a call passes the access rules, whatever its result.
+// reaches reports whether a call passes the access rules, regardless of its result.
 func reaches(t *testing.T, s *apitest.Server, rpc operation, token string) bool {
 	t.Helper()
 	request := dynamicpb.NewMessage(rpc.descriptor.Input())

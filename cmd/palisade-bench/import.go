@@ -48,7 +48,7 @@ func (b *bench) measureImport(ctx context.Context) ([]row, error) {
 	var idle, busy beside
 	var took sample
 	for round := range min(b.rounds, importRounds) {
-		b.progress("readers beside an import, round %d", round+1)
+		b.progress("readers during an import, round %d", round+1)
 		if err := b.importRound(ctx, round, n, &idle, &busy, &took); err != nil {
 			return nil, err
 		}

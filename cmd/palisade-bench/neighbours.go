@@ -52,7 +52,7 @@ func (b *bench) measureNeighbours(ctx context.Context) (rows []row, err error) {
 	for _, l := range theLoads() {
 		beside := &comparison{}
 		for n := range min(b.rounds, neighboursRounds) {
-			b.progress("neighbour beside %s, round %d", l.what, n+1)
+			b.progress("neighbour during %s, round %d", l.what, n+1)
 			if err := b.fairnessRound(ctx, l, beside); err != nil {
 				return nil, fmt.Errorf("%s: %w", l.what, err)
 			}

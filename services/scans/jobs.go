@@ -80,7 +80,7 @@ func (w *statisticsWorker) Work(ctx context.Context, _ *river.Job[refreshStatist
 	return err
 }
 
-// abandonedScans is the periodic job that gives up scans without a report from their scanner.
+// abandonedScans is the periodic job that abandons scans without a report from their scanner.
 type abandonedScans struct{}
 
 // Kind implements river.JobArgs.

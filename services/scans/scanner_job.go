@@ -233,7 +233,7 @@ func closeScannerScan(ctx context.Context, row *ent.Scan, kept *storev1.ScannerS
 		SetStatus(scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()).SetCompletedAt(max(store.Now(), row.StartedAt+1)).Exec(ctx)
 }
 
-// fail gives up the results.
+// fail abandons the results.
 func (w *resultsWorker) fail(ctx context.Context, scanID int64, attempt int32) error {
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := lockScan(ctx, tx, w.store.Postgres(), scanID)

@@ -65,7 +65,7 @@ func (w *lostResultsWorker) Work(ctx context.Context, _ *river.Job[lostScanResul
 	return errors.Join(failures...)
 }
 
-// retry enqueues the job of a scan again, or gives up its results.
+// retry enqueues the job of a scan again, or abandons its results.
 func (w *lostResultsWorker) retry(ctx context.Context, args storeScanResults) error {
 	row, err := w.results.store.Reader.Scan.Query().Where(scan.ID(args.ScanID)).Only(ctx)
 	if ent.IsNotFound(err) || err == nil && row.ResultsState != resultsReceived {

@@ -45,7 +45,7 @@ func TestScannerResultsSurviveTheirNode(t *testing.T) {
 	})
 }
 
-// TestScannerResultsThatEndTheirNodes: results that kill every node are given up, and the scanner gets an error.
+// TestScannerResultsThatEndTheirNodes: results that kill every node are abandoned, and the scanner gets an error.
 func TestScannerResultsThatEndTheirNodes(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -36,7 +36,7 @@ type countResult struct {
 const (
 	// manyTTL is the TTL of the result that a condition matches many.
 	manyTTL = 10 * time.Minute
-	// fewTTL is the TTL of the result that it matches few, which are then read completely. It is longer than the time
+	// fewTTL is the TTL of the result "matches few"; these entries are then read completely. It is longer than the time
 	// between two pages of a client, and short enough that scans add only few matches until it expires.
 	fewTTL = time.Minute
 )

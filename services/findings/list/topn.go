@@ -70,8 +70,8 @@ func (f *Filter) topNPredicates(list []condition) []predicate.Finding {
 	return where
 }
 
-// topNPerProject selects the newest findings of the projects that meet the conditions, up to the given number of rows.
-// It reads at most twice that number from each project.
+// topNPerProject selects the newest findings of the projects that satisfy the conditions, up to the given number of
+// rows. It reads at most twice that number from each project.
 func topNPerProject(projects []int64, rows int, where []predicate.Finding) predicate.Finding {
 	return func(s *entsql.Selector) {
 		ofProject := func(project string) *entsql.Selector {

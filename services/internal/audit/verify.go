@@ -235,11 +235,11 @@ func (v *verification) checkOrigin(head *ent.AuditHead) {
 	origin, err := v.trail.originOf(head)
 	switch {
 	case err != nil:
-		v.broken(0, "the record that there is a trail was edited, or put here from another deployment")
+		v.broken(0, "the origin of the trail was edited, or copied from another deployment")
 	case origin == nil && v.trail.marked:
-		v.broken(0, "the record that there is a trail, which is made with the deployment, was removed: the whole trail, or a part of it, may be missing")
+		v.broken(0, "the origin of the trail, which is created with the deployment, was removed: the whole trail, or a part of it, may be missing")
 	case origin != nil && !v.trail.marked:
-		v.broken(0, "the key of the trail was put back from an older copy: from before it was recorded that there is a trail")
+		v.broken(0, "the key of the trail was restored from an older copy, from before the origin was created")
 	}
 	v.report.Origin = origin
 }

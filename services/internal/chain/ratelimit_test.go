@@ -84,7 +84,7 @@ func TestLimiterOff(t *testing.T) {
 	}
 }
 
-// Unauthenticated callers cannot evict the buckets of authenticated ones, however many addresses they have.
+// Unauthenticated callers cannot evict the buckets of authenticated ones, even with many addresses.
 func TestLimiterIsBounded(t *testing.T) {
 	l, err := newLimiter(1, func() {})
 	if err != nil {

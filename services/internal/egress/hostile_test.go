@@ -55,7 +55,7 @@ func wanted(mode egresstest.Mode, sending bool, err error) bool {
 		return errors.Is(err, context.DeadlineExceeded) && strings.Contains(text, "broke off")
 	case egresstest.Reset: // a reset may overtake the response while much is being sent
 		return err != nil && (sending || strings.Contains(text, "broke off"))
-	case egresstest.Redirects: // likewise: the connection of a response ends before everything is sent
+	case egresstest.Redirects: // the connection of a response ends before everything is sent
 		return errors.Is(err, context.DeadlineExceeded) || err != nil && sending
 	case egresstest.HalfClosed, egresstest.Endless1xx:
 		return err != nil && !errors.Is(err, context.DeadlineExceeded)

@@ -320,7 +320,7 @@ func (o *outage) afterCrashes() {
 	}
 }
 
-// body returns the response of a call, whatever its status.
+// body returns the response of a call with any status.
 func (o *outage) body(method, path, body string) string {
 	o.t.Helper()
 	request, err := http.NewRequestWithContext(o.t.Context(), method, "http://"+o.s.Addresses().HTTP+path, strings.NewReader(body))

@@ -83,7 +83,7 @@ type decider struct {
 	full                            bool
 	rules, failedRules, products    map[string]bool
 	files, skipped, renamed, before map[string]bool
-	// knowsBefore says that before has the files which the previous report scanned or skipped. A file that is missing
+	// knowsBefore reports whether before has the files that the previous report scanned or skipped. A file that is missing
 	// from both reports is gone.
 	knowsBefore bool
 }

@@ -15,7 +15,7 @@ import (
 // Error is a failed fetch. Its text is public: it contains no credential and no text from the host.
 type Error struct {
 	Text string
-	// Permanent: retrying does not help until someone changes something.
+	// Permanent: retrying does not help until a person changes the configuration or the repository.
 	Permanent bool
 }
 

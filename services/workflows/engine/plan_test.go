@@ -101,8 +101,8 @@ func (f *fixture) fill(run *ent.WorkflowRun, n int, status, finished string) {
 	}
 }
 
-// Statements of a running run, of its cancellation and of claims read only open attempts and tasks, however many have
-// ended. The tables have no statistics.
+// Statements of a running run, of its cancellation and of claims read only open attempts and tasks, and skip all that
+// have ended. The tables have no statistics.
 func TestPlansOfRuns(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		if err := f.stop(testTimeout); err != nil {

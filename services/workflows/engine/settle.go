@@ -185,8 +185,8 @@ func (e *Engine) settle(ctx context.Context, queue *jobs.Jobs, h *leasedAttempt,
 	return settled && err == nil, err
 }
 
-// charge adds the cost of an attempt that others ended before its worker did, because the run ended or the worker's
-// lease expired. It does so once.
+// charge adds, once, the cost of an attempt that ended before its worker was done, because the run ended or the
+// lease expired.
 func (e *Engine) charge(ctx context.Context, h *leasedAttempt, cost float64) error {
 	if cost == 0 {
 		return nil
