@@ -152,8 +152,7 @@ func isFinal(err error) bool {
 		errors.Is(err, errDied) || errors.Is(err, errOff) || errors.As(err, &hosts) && !isTemporary(err)
 }
 
-// errorText is the stored text of an error. Only texts written for people are stored; they contain no code and no
-// prompt.
+// errorText is the stored text of an error. Only public texts are stored; they contain no code and no prompt.
 func errorText(err error) string {
 	var hosts *host.Error
 	switch {

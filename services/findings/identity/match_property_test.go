@@ -82,7 +82,7 @@ func TestMatchOfTheSameReport(t *testing.T) {
 	})
 }
 
-// unique generates results that can be told apart.
+// unique generates results that are distinguishable.
 func unique() *rapid.Generator[[]identity.Text] {
 	return rapid.Custom(func(t *rapid.T) []identity.Text {
 		n := rapid.IntRange(1, 40).Draw(t, "n")

@@ -111,7 +111,7 @@ var tamperings = []struct {
 		nil, []string{"added"}},
 	{"an entry of another deployment", []string{"DELETE FROM audit_entries" + of + "= 1", "UPDATE audit_entries SET deployment_id = 1 WHERE deployment_id = 2 AND sequence = 1"},
 		nil, []string{"#1", "moved"}},
-	// The following attacks leave the chain alone, or make it look as if there had never been one.
+	// The following attacks do not change the chain, or make it look as if there had never been one.
 	{"all numbers set to 0, and the head removed", []string{"UPDATE audit_entries SET sequence = 0", "DELETE FROM audit_heads"}, nil,
 		[]string{"origin", "removed", "5 entries were taken out"}},
 	{"all numbers set to 0", []string{"UPDATE audit_entries SET sequence = 0"}, nil, []string{"#1 to #5", "5 entries were taken out"}},

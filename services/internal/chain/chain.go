@@ -89,7 +89,7 @@ func New(d Deps) ([]Link, error) {
 }
 
 // countCalls counts unary reads as in-flight requests, so that long work can yield to them. Writes do not count: a
-// write may wait for that very work, and then each would wait for the other. A request that is still arriving does not
+// write may wait for the long work, which would then wait for the write. A request that is still arriving does not
 // count either, because its sender may be slow.
 func countCalls(calls *traffic.Calls) Link {
 	return Link{

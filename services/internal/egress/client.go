@@ -51,8 +51,8 @@ func (g *Guard) Client(l Limits) *http.Client {
 	}
 }
 
-// newTransport uses no proxy, because a proxy would connect for us, past the check. A network that requires a proxy
-// needs a transparent one.
+// newTransport uses no proxy, because a proxy would connect on our behalf and bypass the check. A network that requires
+// a proxy needs a transparent one.
 func newTransport(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
 	return &http.Transport{
 		DialContext:            dial,

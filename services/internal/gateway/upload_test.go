@@ -247,7 +247,7 @@ func TestUploadSilence(t *testing.T) {
 	}
 }
 
-// TestUploadTrickle: an upload that is too slow is ended; a fast one may take as long as it likes.
+// TestUploadTrickle: an upload that is too slow is ended; a fast one has no time limit.
 func TestUploadTrickle(t *testing.T) {
 	ended := make(chan error, 1)
 	s := &recorder{upload: func(stream uploadStream) error {

@@ -24,8 +24,8 @@ const (
 	recentWindow = 100 * time.Millisecond
 )
 
-// Calls counts the interactive requests in flight on this node. They must not wait for anything that long work
-// holds. The zero value is ready to use; a nil *Calls never makes work yield.
+// Calls counts the interactive requests in flight on this node. They must not wait for resources that long
+// work holds. The zero value is ready to use; a nil *Calls never makes work yield.
 type Calls struct {
 	running atomic.Int64
 	ended   atomic.Int64 // when the latest request ended, in nanoseconds since 1970
