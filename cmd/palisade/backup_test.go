@@ -290,7 +290,7 @@ func TestRestoreRefusesDamage(t *testing.T) {
 		file string
 		want string
 	}{
-		"no database": {write("x.db", []byte("hello")), "no database"},
+		"no database": {write("x.db", []byte("hello")), "is not a Palisade database"},
 		"cut off":     {write("x.db", whole[:len(whole)/2]), "x.db"},
 		"absent":      {"/nowhere/x.db", "no such file"},
 	} {
