@@ -25,7 +25,7 @@ type Config struct {
 	resolver *net.Resolver // for tests; nil is the system's resolver
 }
 
-// Limits of a Guard, besides the limits of a call.
+// Limits of a Guard, in addition to the limits of a call.
 const (
 	connectTimeout = 10 * time.Second
 	maxHeaderBytes = 64 << 10

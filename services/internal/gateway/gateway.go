@@ -197,7 +197,7 @@ func (g *gateway) forRouter(r *http.Request) (*http.Request, error) {
 	return routed, nil
 }
 
-// noBody replaces a response that the caller already has.
+// noBody stands for a response that the caller already has; it has no body.
 type noBody struct{}
 
 // withoutKnown suppresses a response that the caller already has.

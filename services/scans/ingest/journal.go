@@ -87,7 +87,7 @@ func (j *journal) add(i *Result) {
 	}
 }
 
-// texts returns the fields of a record besides the content. Fields from uniqueTexts on differ from result to result.
+// texts returns the fields of a record without the content. Fields from uniqueTexts on differ from result to result.
 func (i *Result) texts() [11]*string {
 	return [...]*string{
 		&i.Product, &i.Severity, &i.Exposure, &i.Transitivity, &i.EPSSProbability, &i.ValidationState, &i.PolicyMode,
