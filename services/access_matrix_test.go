@@ -44,7 +44,7 @@ var (
 )
 
 func wrongRole(role access.Role, allowed string) verdict {
-	return verdict{403, codes.PermissionDenied, "the role " + string(role) + " may not do this: it takes one of " + allowed}
+	return verdict{403, codes.PermissionDenied, "the role " + string(role) + " may not do this: it requires one of " + allowed}
 }
 
 const (
@@ -252,7 +252,7 @@ func newOperation(d protoreflect.MethodDescriptor) operation {
 // parameter is a variable of a path.
 var parameter = regexp.MustCompile(`\{([a-z_]+)(=\*\*)?\}`)
 
-// request is an HTTP request that names this deployment, and otherwise things that do not exist.
+// request is an HTTP request that names this deployment, and otherwise objects that do not exist.
 func (rpc operation) request(s *apitest.Server) (path, body string) {
 	path = parameter.ReplaceAllStringFunc(rpc.path, func(variable string) string {
 		switch name := parameter.FindStringSubmatch(variable)[1]; name {

@@ -37,8 +37,8 @@ type AuditReport struct {
 	// Sequence and Hash belong to the last valid entry. Hash is hexadecimal.
 	Sequence int64
 	Hash     string
-	// Since is when the trail was recorded as begun; zero without such a record. Adopted means that the deployment is
-	// older than the record.
+	// Since is the time of the origin; zero without an origin. Adopted means that the deployment is older than the
+	// origin.
 	Since   time.Time
 	Adopted bool
 	// Anchors is how many known anchors were found in the trail.
@@ -63,7 +63,7 @@ type KnownAudit struct {
 }
 
 // VerifyAudit verifies the audit trails of all deployments, or of one. It calls each for every deployment, and progress
-// now and then in between. An error of each ends the verification. It does not disturb a running server.
+// periodically. An error of each ends the verification. It does not disturb a running server.
 func VerifyAudit(ctx context.Context, cfg config.Config, slug string, known KnownAudit,
 	progress func(deployment string, entries int64), each func(AuditReport) error,
 ) error {
@@ -268,8 +268,8 @@ func (k *knownAnchors) missing(trails []trailOf, each func(AuditReport) error) e
 	return nil
 }
 
-// BeginAudit creates missing start records, which distinguish an emptied trail from a new one, and the key of the
-// trails if it is missing. Each record gets an audit entry. It returns the slugs of the deployments that got a record.
+// BeginAudit creates missing origins, which distinguish an emptied trail from a new one, and the key of the trails if
+// it is missing. Each origin gets an audit entry. It returns the slugs of the deployments that got an origin.
 func BeginAudit(ctx context.Context, cfg config.Config) (begun []string, err error) {
 	err = apierr.Plain(withCurrent(ctx, cfg, func(st *store.Store) error { // there may be no trail yet for operate to write to
 		keyring, err := secret.OpenExisting(ctx, st, cfg.KeyPath())

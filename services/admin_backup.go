@@ -127,7 +127,7 @@ func Restore(ctx context.Context, cfg config.Config, req RestoreRequest, progres
 		return RestoreReport{}, err
 	}
 	report.Size, report.Findings = contents.Size, contents.Findings
-	// A server may have been started meanwhile.
+	// A server may have been started in the meantime.
 	if err := dbcopy.Replaceable(ctx, cfg.SQLitePath(), req.Force); err != nil {
 		return RestoreReport{}, err
 	}

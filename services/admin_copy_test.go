@@ -147,7 +147,7 @@ func TestCopyRefusesRunningServers(t *testing.T) {
 	})
 }
 
-// TestCopySeesServersOfAnyName: a server is detected whatever application name the URL gives its sessions.
+// TestCopySeesServersOfAnyName: a server is detected even if the URL gives its sessions another application name.
 func TestCopySeesServersOfAnyName(t *testing.T) {
 	database := pgtest.NewDatabase(t)
 	s := apitest.Start(t, func(c *config.Config) { c.Database = database + "&application_name=orders" })

@@ -73,7 +73,7 @@ func TestTokenErrorsArePlain(t *testing.T) {
 	}
 }
 
-// Without a role a token gets the least useful role for its scopes, whatever role new members of the deployment get.
+// Without a role a token gets the least useful role for its scopes, regardless of the role of new members.
 func TestTokenWithoutRole(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
 	ctx := t.Context()
@@ -97,7 +97,7 @@ func TestTokenWithoutRole(t *testing.T) {
 	}
 }
 
-// A server accepts a token that the command minted, whatever address it listens on, also after a move.
+// A server accepts a token that the command minted, regardless of the address it listens on, also after a move.
 func TestUserTokensOfTheCommandLine(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
 	ctx := t.Context()

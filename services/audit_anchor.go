@@ -103,8 +103,8 @@ func (w *anchorWorker) Work(ctx context.Context, _ *river.Job[anchorExport]) err
 	return nil
 }
 
-// next is the line of a deployment; nil when there is nothing new. It logs a damaged trail, or one that is behind the
-// last export, at once.
+// next returns the line of a deployment, or nil when there is nothing new. It logs a damaged trail, or one that is
+// behind the last export, at once.
 func (w *anchorWorker) next(ctx context.Context, d *ent.Deployment) ([]byte, audit.Anchor, error) {
 	last, again := w.last[d.ID]
 	if again {
@@ -138,7 +138,7 @@ func sendAnchors(ctx context.Context, to string, guard *egress.Guard, lines [][]
 	defer cancel()
 	u, err := url.Parse(to)
 	if err != nil {
-		return errors.New("is no URL") // the text of err may contain a secret
+		return errors.New("is not a URL") // the text of err may contain a secret
 	}
 	switch u.Scheme {
 	case "file":
@@ -165,7 +165,7 @@ func appendFile(path string, text []byte) error {
 func postAnchors(ctx context.Context, u *url.URL, guard *egress.Guard, text []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(text))
 	if err != nil {
-		return errors.New("is no URL")
+		return errors.New("is not a URL")
 	}
 	request.Header.Set("Content-Type", "application/x-ndjson")
 	response, err := guard.Client(egress.Limits{Timeout: anchorTimeout, MaxResponse: 64 << 10}).Do(request)

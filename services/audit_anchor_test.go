@@ -122,7 +122,7 @@ func TestEveryDeploymentHasATrail(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if problems := verifyKnown(t, s, ""); !strings.Contains(problems, "the record that there is a trail") {
+		if problems := verifyKnown(t, s, ""); !strings.Contains(problems, "the origin of the trail") {
 			t.Errorf("a deployment whose trail was removed: %q", problems)
 		}
 	})

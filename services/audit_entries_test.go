@@ -32,7 +32,7 @@ func TestOneAuditEntryPerCall(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		// The first read of the catalog stores the shipped workflows, which adds an entry.
 		s.Get(t, fmt.Sprintf("/api/workflows/v1/deployments/%d/registry", s.DeploymentID))
-		s.Get(t, "/c/auto") // likewise the first read of the rules
+		s.Get(t, "/c/auto") // and the first read of the rules
 		audited := 0
 		for i, rpc := range operations() {
 			if rpc.rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC {

@@ -72,7 +72,7 @@ func checkData(cfg config.Config) Check {
 	case err != nil:
 		return failed(name, err.Error(), "let the server's user reach the directory, or choose another with --data")
 	case !info.IsDir():
-		return failed(name, cfg.Data+" is no directory", "choose a directory with --data")
+		return failed(name, cfg.Data+" is not a directory", "choose a directory with --data")
 	}
 	file, err := os.CreateTemp(cfg.Data, ".doctor-*")
 	if err != nil {

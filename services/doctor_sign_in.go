@@ -15,7 +15,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// checkSignIn checks the sign-in settings against the store. Without an issuer nobody signs in.
+// checkSignIn checks the sign-in settings against the store. Without an issuer there is nothing to check.
 func checkSignIn(ctx context.Context, cfg config.Config, st *store.Store) []Check {
 	const role, teams = "role of new members", "teams of oidc-claim-map"
 	if cfg.OIDCIssuer == "" {

@@ -79,7 +79,7 @@ func read(t *testing.T, text string, into any) {
 // hanging are the modes that would keep a request longest. TestEveryCallerAgainstHostileReceivers tries all modes.
 var hanging = []egresstest.Mode{egresstest.Upgrade, egresstest.SlowHeader, egresstest.SlowBody, egresstest.EndlessBody, egresstest.Silent, egresstest.Slow1xx}
 
-// Requests that call a host end in time with a response, whatever the host does.
+// Requests that call a host end in time with a response, even if the host is hostile.
 func TestRPCsAgainstHostileReceivers(t *testing.T) {
 	egresstest.Shorten(t, outboundBudget)
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {

@@ -31,7 +31,7 @@ const outboundBudget = time.Second
 // outbound is one kind of outbound call.
 type outbound struct {
 	call func(ctx context.Context, guard *egress.Guard, r *egresstest.Receiver) error
-	// statusDecides: the status alone decides success, whatever happens to the response body.
+	// statusDecides: the status alone decides success, regardless of the response body.
 	statusDecides bool
 	// calls is the maximum number of consecutive calls; 0 is one.
 	calls int
@@ -127,7 +127,7 @@ func issuerKeys(ctx context.Context, guard *egress.Guard, r *egresstest.Receiver
 	return o.Check(ctx)
 }
 
-// Each outbound call ends in time whatever the host does, reports the reason, and leaves no connection.
+// Each outbound call to any hostile host ends in time, reports the reason, and leaves no connection.
 func TestEveryCallerAgainstHostileReceivers(t *testing.T) {
 	egresstest.Shorten(t, outboundBudget)
 	for name, caller := range outboundCalls {

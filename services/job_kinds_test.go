@@ -19,7 +19,7 @@ import (
 )
 
 // upkeepKinds are the jobs of the whole installation. They run before the jobs of deployments and without a limit (see
-// package jobs), so each waits at most once, whatever deployments do.
+// package jobs), so each waits at most once, regardless of deployments.
 var upkeepKinds = []string{
 	"abandoned_scans", "ai_suggest_memories", "ai_sweep", "audit_anchor", "deliver_notifications", "delivery_retention", "grown_tables", "lost_scan_results",
 	"old_page_boundaries", "purge_scan_coverages", "refresh_statistics", "scm_events_sweep", "scm_expiry", "tidy_packages", "token_request_expiry",

@@ -36,7 +36,7 @@ func soon(got, want string) string {
 	return got
 }
 
-// Each response of an operation has the caller's quota, whatever its status, over both transports alike.
+// Each response of an operation has the caller's quota, regardless of its status, over both transports.
 func TestResponsesHaveTheQuota(t *testing.T) {
 	// So slow that no token returns while the test runs.
 	s := apitest.Start(t, func(c *config.Config) { c.RateLimit = 0.0001 })

@@ -85,7 +85,7 @@ var sortsFew = regexp.MustCompile("`findings`\\.`\\w+` IN \\(\\?, \\?")
 
 const inListOrder = " ORDER BY `findings`.`relevant_since` DESC, `findings`.`id` DESC "
 
-// parameters matches the parameters of a statement, however long a list is.
+// parameters matches the parameters of a statement, with lists of any length.
 var parameters = regexp.MustCompile(`(\?|\$\d+)(, (\?|\$\d+))*`)
 
 func shapeOf(text string) string { return parameters.ReplaceAllString(text, "?") }

@@ -29,7 +29,7 @@ import (
 	"github.com/palisade/palisade/services/notifications/outbox"
 )
 
-// each repeats text for each number, in place of #.
+// each repeats text for each number, which replaces #.
 func (f *flows) each(text, separator string) string {
 	items := make([]string, f.rows)
 	for i := range items {

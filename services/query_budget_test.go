@@ -28,7 +28,7 @@ var short = []string{
 }
 
 // uneven are RPCs that stay within their budget but vary: reports cache what they have read, and an upload stores its
-// results by the dozen.
+// results in batches.
 var uneven = regexp.MustCompile(`\.ReportsService/|/UploadReport$`)
 
 // isFrame matches statements that begin and end transactions and savepoints.

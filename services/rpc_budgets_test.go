@@ -2,7 +2,7 @@ package services_test
 
 import "google.golang.org/grpc/codes"
 
-// budget is the maximum cost of one call of an RPC, whatever its arguments and the number of rows.
+// budget is the maximum cost of one call of an RPC, for any arguments and any number of rows.
 type budget struct {
 	reads, writes int        // statements, without the begin and end of transactions
 	code          codes.Code // result of the test's call, which has rows but no code host and no model

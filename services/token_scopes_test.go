@@ -55,14 +55,14 @@ func scopeVerdict(rpc operation, scope access.Scope) verdict {
 	want := noWebAPI
 	for other, list := range reachedBy {
 		if slices.Contains(list, rpc.name) {
-			want.text = "not found: this takes an API token with the scope " + string(other) + " or web-api, without limited scopes"
+			want.text = "not found: this requires an API token with the scope " + string(other) + " or web-api, without limited scopes"
 		}
 	}
 	return want
 }
 
 func isNoWebAPI(text string) bool {
-	return text == noWebAPI.text || strings.HasPrefix(text, noWebAPI.text+": this takes an API token with the scope")
+	return text == noWebAPI.text || strings.HasPrefix(text, noWebAPI.text+": this requires an API token with the scope")
 }
 
 // TestScopesOfTokens calls every RPC with a token of every scope and an administrator's role. The permitted RPCs must
@@ -91,7 +91,7 @@ func TestScopesOfTokens(t *testing.T) {
 	})
 }
 
-// reaches reports whether a call passes the access rules, whatever its result.
+// reaches reports whether a call passes the access rules, regardless of its result.
 func reaches(t *testing.T, s *apitest.Server, rpc operation, token string) bool {
 	t.Helper()
 	request := dynamicpb.NewMessage(rpc.descriptor.Input())

@@ -39,8 +39,8 @@ var mayReadMore = []struct{ pattern, why string }{
 }
 
 // TestWritesOfTablesNeverAnalysed runs all writes, in tables with many rows of other deployments, projects and runs,
-// for which PostgreSQL has no statistics. Whatever it estimates, no statement reads many more rows than it is about.
-// The test checks the executed plans, including generic ones.
+// for which PostgreSQL has no statistics. Regardless of its estimates, no statement reads many more rows than it is
+// about. The test checks the executed plans, including generic ones.
 func TestWritesOfTablesNeverAnalysed(t *testing.T) {
 	if testrun.On(testrun.Postgres) {
 		t.Run(testrun.Postgres, writesOfTablesNeverAnalysed)

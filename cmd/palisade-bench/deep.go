@@ -142,15 +142,15 @@ func (b *bench) deepRound(ctx context.Context, n, deep int, plain *child, hand *
 func (f *deepFigures) rows(deep int, unit func(float64) string) []row {
 	const walkBar, jumpBar = 1.3, 1
 	window, last := walkWindows(deep)
-	walked := fmt.Sprintf("page %d at the end of a walk", deep)
+	walked := fmt.Sprintf("page %d at the end of a session", deep)
 	jumps := fmt.Sprintf("random pages of %d to %d", deep/2, deep)
 	return []row{
-		{what: fmt.Sprintf("pages 0 to %d of a walk", window-1), value: f.begin, unit: unit, note: "each read once; filter by status only"},
-		{what: walked, value: f.walked, unit: unit, ratio: f.walked.over(f.begin), base: "the first pages of the same walk", bar: atMost(walkBar), note: fmt.Sprintf("pages %d to %d, each read once", last, deep)},
-		{what: "page 0 again and again", value: f.first, unit: unit, note: "its rows lie in every cache; nobody who walks reads it so"},
-		{what: walked, value: f.walked, unit: unit, ratio: f.walked.over(f.first), base: "page 0 again and again", bar: atMost(walkBar), note: "its rows are read once, out of the file, as those of every page of a walk"},
-		{what: "the skip by hand", value: f.byHand, unit: unit, note: "OFFSET along the covering index, deferred join, bodies of the side table; " + jumps},
-		{what: "a deep page by a jump", value: f.jumped, unit: unit, ratio: f.jumped.over(f.byHand), base: "the skip by hand", bar: atMost(jumpBar), note: "the same pages, JSON and all, each of a list of its own"},
-		{what: "deep pages by jumps", value: f.jumpedAgain, unit: unit, ratio: f.jumpedAgain.over(f.byHand), base: "the skip by hand", bar: atMost(jumpBar), note: "the same pages of one list, one after the other, its first among them"},
+		{what: fmt.Sprintf("pages 0 to %d of a session", window-1), value: f.begin, unit: unit, note: "each read once; filter by status only"},
+		{what: walked, value: f.walked, unit: unit, ratio: f.walked.over(f.begin), base: "the first pages of the same session", bar: atMost(walkBar), note: fmt.Sprintf("pages %d to %d, each read once", last, deep)},
+		{what: "page 0 again and again", value: f.first, unit: unit, note: "its rows are in every cache, unlike any page of a session"},
+		{what: walked, value: f.walked, unit: unit, ratio: f.walked.over(f.first), base: "page 0 again and again", bar: atMost(walkBar), note: "its rows are read once, out of the file, like every page of a session"},
+		{what: "the handwritten skip", value: f.byHand, unit: unit, note: "OFFSET along the covering index, deferred join, bodies of the side table; " + jumps},
+		{what: "a deep page by a jump", value: f.jumped, unit: unit, ratio: f.jumped.over(f.byHand), base: "the handwritten skip", bar: atMost(jumpBar), note: "the same pages, with their JSON, each of a separate list"},
+		{what: "deep pages by jumps", value: f.jumpedAgain, unit: unit, ratio: f.jumpedAgain.over(f.byHand), base: "the handwritten skip", bar: atMost(jumpBar), note: "the same pages of one list, one after the other, its first among them"},
 	}
 }

@@ -77,7 +77,7 @@ func (b *bench) growthLines() []*growthLine {
 	unit, flat := b.costUnit(), atMostPower(growthBar)
 	return []*growthLine{
 		{what: "page of 100", unit: unit, bar: flat},
-		{what: "deep page at the end of a walk", unit: unit, bar: flat, note: fmt.Sprintf("page %d, or the last of a smaller store", deepPage)},
+		{what: "deep page at the end of a session", unit: unit, bar: flat, note: fmt.Sprintf("page %d, or the last of a smaller store", deepPage)},
 		{what: "deep page by a jump", unit: unit, note: "page 5000, or the last of a smaller store: what is counted grows with its depth"},
 		{what: "single triage", unit: unit, bar: flat},
 		{what: fmt.Sprintf("upload of %d new findings, a row", b.growthResults()), unit: unit, bar: flat},

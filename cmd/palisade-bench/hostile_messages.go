@@ -38,8 +38,8 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, value any) error {
 	return nil
 }
 
-// compressed is a compressor with precomputed bytes: compressing each bomb again would load the machine with the
-// attacker. The server in its own process has the real compressor.
+// compressed is a compressor with precomputed bytes: compressing each bomb again would put the attacker's load
+// on the measured machine. The server runs in another process and has the real compressor.
 type compressed struct{ bytes []byte }
 
 func newCompressed(message []byte) (compressed, error) {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// importResults is the number of findings in an import that runs beside readers.
+	// importResults is the number of findings in an import that runs concurrently with readers.
 	importResults = 100_000
 	// readers is the number of clients that each request readsPerSecond pages per second.
 	readers, readsPerSecond = 4, 50
@@ -48,7 +48,7 @@ func (b *bench) measureImport(ctx context.Context) ([]row, error) {
 	var idle, busy beside
 	var took sample
 	for round := range min(b.rounds, importRounds) {
-		b.progress("readers beside an import, round %d", round+1)
+		b.progress("readers during an import, round %d", round+1)
 		if err := b.importRound(ctx, round, n, &idle, &busy, &took); err != nil {
 			return nil, err
 		}
@@ -101,7 +101,7 @@ func (b *bench) standBy(ctx, during context.Context, n *neighbour, into *beside)
 	return group.Wait()
 }
 
-// noImport is the baseline of the clients beside an import.
+// noImport is the baseline for clients during an import.
 const noImport = "idle"
 
 func (b *bench) readRows(idle, busy *waits, took sample) []row {

@@ -64,7 +64,7 @@ func (b *bench) measureLarge(ctx context.Context, n *neighbour) (_ []row, err er
 	size := fmt.Sprintf("import of %d MB", b.largeBytes>>20)
 	return append([]row{{
 		what: size + ": peak memory (RSS)", value: sample{peak / 1e6}, unit: megabytes, bar: within(peakBar, "MB"),
-		note: fmt.Sprintf("%d findings in %.0f s; %.0f MB before it; readers of another deployment beside it", results, took.Seconds(), before/1e6),
+		note: fmt.Sprintf("%d findings in %.0f s; %.0f MB before it; readers of another deployment during it", results, took.Seconds(), before/1e6),
 	}}, neighbourRows(size, n, &idle, &busy)...), nil
 }
 

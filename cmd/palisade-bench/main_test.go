@@ -38,7 +38,7 @@ func TestRun(t *testing.T) {
 			t.Setenv("TMPDIR", scratch)
 			o := small
 			o.database, o.profiles = database, t.TempDir()
-			wanted := []string{"list of 100 beside lists without end: p95", "one-step workflow beside analyses by a slow model: p95"}
+			wanted := []string{"list of 100 during lists without end: p95", "one-step workflow during analyses by a slow model: p95"}
 			if name == "postgres" { // once is enough for parts with servers of their own
 				o.only, wanted = slices.DeleteFunc(partNames(), func(part string) bool { return part == partNeighbours || part == partHostile }), nil
 			}
@@ -48,7 +48,7 @@ func TestRun(t *testing.T) {
 			}
 			for _, want := range append(wanted,
 				"### Growth", "single triage", "start to ready", "a million findings on disk", "bare handler, 1 connection", "page over gRPC", "gzip",
-				"plain reader", "p99 against p50", "page over gRPC, 500 rows", "a row of a large page over HTTP", "a row of a large page over gRPC", "at the end of a walk", "page 0 again and again", "the skip by hand", "by a jump", "crawl during an import: missed",
+				"plain reader", "p99 against p50", "page over gRPC, 500 rows", "a row of a large page over HTTP", "a row of a large page over gRPC", "at the end of a session", "page 0 again and again", "the handwritten skip", "by a jump", "crawl during an import: missed",
 				"slowest list of findings, projects, secrets or scans: p95", "slowest list of dependencies: p95", "prepared multi-row INSERT", "upload, new findings", "upload, the same again", "single triage, 16 clients", "bulk triage",
 				"readers during an import: p99", "triage during an import: slowest", "peak memory",
 				"readers of another deployment, idle: p95", "readers of another deployment, during the import of 1 MB: errors", "≤ 2.25×", "≥ 0.5×", "≤ ^0.12",

@@ -16,16 +16,16 @@ const (
 	// neighboursFindings is the number of findings in each of the two deployments before the measurement, at most half
 	// of --findings.
 	neighboursFindings = 5000
-	// neighboursRounds is small: each round measures the neighbour alone for neighboursIdle and beside a load for
-	// neighboursBusy, both times --cpu.
+	// neighboursRounds is small, because a round takes long: it measures the neighbour alone for neighboursIdle
+	// and under load for neighboursBusy, both multiplied by --cpu.
 	neighboursRounds               = 3
 	neighboursIdle, neighboursBusy = 6, 12
-	// loadLead is the time that a load runs before the measurement, times --cpu: its queue is full by then.
+	// loadLead is how long a load runs before the measurement, multiplied by --cpu. Its queue is full by then.
 	loadLead = 5
 )
 
-// Limits of fairness: the latency of a request beside a hostile tenant relative to an idle server, and the maximum time
-// of a job.
+// Limits of fairness: the latency of a request under the load of a hostile tenant, relative to an idle server, and the
+// maximum time of a job.
 const (
 	fairRequests = 2
 	fairJobs     = 2000 // milliseconds
@@ -52,7 +52,7 @@ func (b *bench) measureNeighbours(ctx context.Context) (rows []row, err error) {
 	for _, l := range theLoads() {
 		beside := &comparison{}
 		for n := range min(b.rounds, neighboursRounds) {
-			b.progress("neighbour beside %s, round %d", l.what, n+1)
+			b.progress("neighbour during %s, round %d", l.what, n+1)
 			if err := b.fairnessRound(ctx, l, beside); err != nil {
 				return nil, fmt.Errorf("%s: %w", l.what, err)
 			}
@@ -62,8 +62,8 @@ func (b *bench) measureNeighbours(ctx context.Context) (rows []row, err error) {
 	return rows, nil
 }
 
-// fairnessRound measures the neighbour alone and then beside a load, on a new server: the next round must not find jobs
-// of this one in the queues.
+// fairnessRound measures the neighbour alone and then under load. Each round uses a new server, so that the queues have
+// no jobs of the previous one.
 func (b *bench) fairnessRound(ctx context.Context, l load, into *comparison) (err error) {
 	f, err := b.startFairness(ctx)
 	if err != nil {
@@ -145,7 +145,7 @@ func (f *fairness) fill(ctx context.Context) error {
 	return f.rule(ctx, f.neighbour, "neighbour", pathNeighbour)
 }
 
-// beside measures the neighbour during a load.
+// beside measures the neighbour under load.
 func (f *fairness) beside(ctx context.Context, l load) (*probes, error) {
 	loading, done := context.WithCancel(ctx)
 	defer done()

@@ -160,10 +160,10 @@ func (p *prober) runOnce(ctx context.Context) error {
 	return nil
 }
 
-// comparison has the neighbour's waiting times in the rounds, alone and beside a load, in milliseconds.
+// comparison has the neighbour's waiting times in the rounds, alone and under load, in milliseconds.
 type comparison struct {
 	idle, busy [probeKinds]sample // p95
-	middle     [probeKinds]sample // p50 beside the load
+	middle     [probeKinds]sample // p50 under load
 	n          [probeKinds]int
 }
 
@@ -183,7 +183,7 @@ func (c *comparison) rows(load string) []row {
 	var rows []row
 	for kind := range probeKinds {
 		r := row{
-			what: probeNames[kind] + " beside " + load + ": p95", value: c.busy[kind], unit: millis,
+			what: probeNames[kind] + " during " + load + ": p95", value: c.busy[kind], unit: millis,
 			ratio: c.busy[kind].over(c.idle[kind]), base: fmt.Sprintf("%.1f ms idle", c.idle[kind].median()), bar: atMost(fairRequests),
 			note: fmt.Sprintf("%d in all, p50 %.1f ms", c.n[kind], c.middle[kind].median()),
 		}

@@ -26,7 +26,7 @@ func newPeersCommand() *cobra.Command {
 	o := options{cpu: time.Second}
 	command := &cobra.Command{
 		Use:   "peers",
-		Short: "Measure Palisade beside PocketBase",
+		Short: "Compare Palisade with PocketBase",
 		Long: `Fills a store with findings, copies them into PocketBase, with the same columns and indexes, and asks both in turns.
 PocketBase is built from the module proxy; that takes a few minutes. It needs Linux. docs/peers.md says how to read the table.`,
 		Args: cobra.NoArgs,

@@ -19,7 +19,7 @@ import (
 // pocketPassword is the password of a superuser on loopback, in a temporary directory.
 const pocketUser, pocketPassword = "bench@example.com", "only-for-the-bench"
 
-// buildPocketBase builds the program as it is shipped, in its own module, and returns its path.
+// buildPocketBase builds the program as shipped, in its own module, and returns its path.
 func (b *bench) buildPocketBase(ctx context.Context) (string, error) {
 	b.progress("build PocketBase %s", pocketVersion)
 	command := exec.CommandContext(ctx, "go", "install", "github.com/pocketbase/pocketbase/examples/base@"+pocketVersion)

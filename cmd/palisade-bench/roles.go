@@ -179,7 +179,7 @@ func (l serverLog) Write(p []byte) (int, error) {
 	return l.file.Write(p)
 }
 
-// servePalisade runs the server as it is shipped, including its log; most measurements disable the rate limit.
+// servePalisade runs the server as shipped, including its log; most measurements disable the rate limit.
 func servePalisade(ctx context.Context, s childSettings) (serving, error) {
 	cfg := config.Default()
 	cfg.HTTP, cfg.GRPC, cfg.Metrics = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"

@@ -58,10 +58,10 @@ func (f *triageFigures) rows() []row {
 	return []row{
 		{what: "single triage, 1 client", value: f.one, unit: perSecondOf, note: fmt.Sprintf("each on two refs, with history and audit; slowest %.0f ms", f.oneSlow.median())},
 		{what: "single triage, 16 clients", value: f.many, unit: perSecondOf, ratio: f.many.over(f.one), base: "1 client", bar: atLeast(groupBar)},
-		{what: "single triage, 16 clients: slowest", value: f.slow, unit: millis, bar: always(slowestBar, "ms"), note: "no import beside them"},
+		{what: "single triage, 16 clients: slowest", value: f.slow, unit: millis, bar: always(slowestBar, "ms"), note: "no concurrent import"},
 		{what: "single triage: errors", value: f.failed, unit: plainNumber, bar: always(0, " ")},
-		{what: "UPDATE and INSERT … SELECT by hand", value: f.byHand, unit: millis, note: fmt.Sprintf("%d findings of the same file, one transaction", f.bulkSize)},
-		{what: "bulk triage", value: f.bulk, unit: millis, ratio: f.bulk.over(f.byHand), base: "by hand", bar: atMost(bulkBar), note: "the same number of findings, chosen by id"},
+		{what: "handwritten UPDATE and INSERT … SELECT", value: f.byHand, unit: millis, note: fmt.Sprintf("%d findings of the same file, one transaction", f.bulkSize)},
+		{what: "bulk triage", value: f.bulk, unit: millis, ratio: f.bulk.over(f.byHand), base: "handwritten SQL", bar: atMost(bulkBar), note: "the same number of findings, chosen by id"},
 	}
 }
 

@@ -43,7 +43,7 @@ func newAuditVerify(std streams) *cobra.Command {
 		Short: "Check that no entry was edited or removed",
 		Long: `Read the audit trail of every deployment, or of one, from its beginning. Report the first entry that was edited, added
 or removed, a truncated end, and damage outside of the chain: entries that were detached from it, a missing chain head
-or record, an emptied trail.
+or origin, an emptied trail.
 
 Exit status: 0 all trails are intact, 1 a trail is broken, 2 the check failed.
 
@@ -126,11 +126,11 @@ audit verify --known FILE proves that all entries up to the anchor are unchanged
 func newAuditBegin(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "begin",
-		Short: "Accept trails without a record, and continue from here",
-		Long: `Create the record that a deployment has an audit trail, for deployments without one, and the key of the trails if it is
-missing. The server creates both itself. Use this command for a deployment that a server of an older version created
-during an upgrade, and to continue after somebody removed a trail. Investigate that first: afterwards the trail counts
-as intact, and begins at the present time. A broken chain stays broken.`,
+		Short: "Accept trails without an origin, and continue from here",
+		Long: `Create the origin of an audit trail (the record of its beginning) for deployments without one, and the
+key of the trails if it is missing. The server creates both itself. Use this command for a deployment that a server of
+an older version created during an upgrade, and to continue after a trail was removed. Investigate that first:
+afterwards the trail counts as intact, and begins at the present time. A broken chain stays broken.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := loadStore(cmd, std)
@@ -142,10 +142,10 @@ as intact, and begins at the present time. A broken chain stays broken.`,
 				return err
 			}
 			for _, slug := range begun {
-				_, _ = fmt.Fprintf(std.out, "%s: the trail now has its record\n", printable(slug))
+				_, _ = fmt.Fprintf(std.out, "%s: the trail now has an origin\n", printable(slug))
 			}
 			if len(begun) == 0 {
-				_, _ = fmt.Fprintln(std.out, "Nothing to do: no trail without a record can get one.")
+				_, _ = fmt.Fprintln(std.out, "Nothing to do: no trail without an origin can get one.")
 			}
 			return nil
 		},
@@ -211,7 +211,7 @@ func (p *verifyPrinter) report(r services.AuditReport) error {
 	switch {
 	case r.Since.IsZero():
 		if len(r.Broken) == 0 {
-			fmt.Fprintf(&b, "        the record of its beginning is missing; the next start of the server creates it\n")
+			fmt.Fprintf(&b, "        the origin is missing; the next start of the server creates it\n")
 		}
 	case r.Adopted:
 		fmt.Fprintf(&b, "        recorded since %s; the deployment is older\n", instant(r.Since))

@@ -63,7 +63,7 @@ func TestAuditCommands(t *testing.T) {
 	tamper(t, dir, "DELETE FROM audit_entries")
 	tamper(t, dir, "DELETE FROM audit_heads")
 	gone := palisade(t, "", store, "audit", "verify")
-	wantParts(t, gone.out, "BROKEN  default: the head of the trail was removed", "BROKEN  default: the record that there is a trail")
+	wantParts(t, gone.out, "BROKEN  default: the head of the trail was removed", "BROKEN  default: the origin of the trail")
 	if gone.status != exitNo {
 		t.Errorf("a trail that is gone: status %d", gone.status)
 	}
@@ -133,7 +133,7 @@ func TestAuditOutsideComparison(t *testing.T) {
 	verify(exitNo, []string{"BROKEN  default: the key of the audit trail is missing"})
 	wantParts(t, palisade(t, "", store, "audit", "begin").out, "Nothing to do")
 	tamper(t, dir, "DELETE FROM audit_heads")
-	wantParts(t, palisade(t, "", store, "audit", "begin").out, "default: the trail now has its record")
+	wantParts(t, palisade(t, "", store, "audit", "begin").out, "default: the trail now has an origin")
 	verify(exitOK, []string{"the deployment is older", "1 entry from before the chain"})
 	verify(exitNo, []string{"line 1 of"}, "--known", file)
 	tamper(t, dir, "DELETE FROM deployments")

@@ -144,8 +144,8 @@ func (l *findingsList) printPage(ctx context.Context, printer findingsPrinter) (
 	return len(items), printItems(printer, items, nil)
 }
 
-// printAll reads pages until one is not full. A finding that is added meanwhile shifts the others by one, and the last
-// finding of a page is repeated as the first one of the next page; each id is printed once.
+// printAll reads pages until one is not full. A finding that is added between two pages shifts the others by one, so
+// the next page begins with the last finding of the previous one. Each id is printed once.
 func (l *findingsList) printAll(ctx context.Context, printer findingsPrinter) (int, error) {
 	size := allPageSize
 	if text := l.query.Get("page_size"); text != "" {

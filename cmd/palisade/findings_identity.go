@@ -120,7 +120,7 @@ func newFindingsUndo(std streams) *cobra.Command {
 	return identityChanger(std, &cobra.Command{
 		Use:   "undo CHANGE",
 		Short: "Undo a split or a merge",
-		Long: `Undo a split or a merge, once. It is refused if somebody has triaged or changed its findings since. The results
+		Long: `Undo a split or a merge, once. It is refused if its findings were triaged or changed since. The results
 of later scans are kept.`,
 		Example: `  palisade findings identity-changes
   palisade findings undo 17`,

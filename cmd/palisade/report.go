@@ -73,7 +73,7 @@ func openReport(std streams, name string) (*report, error) {
 }
 
 // compressed returns the report as gzip. A file that starts with the two magic bytes of gzip is sent unchanged,
-// whatever its name. Other files are compressed while streaming, so that memory does not depend on the size.
+// regardless of its name. Other files are compressed while streaming, so that memory does not depend on the size.
 func (r *report) compressed() io.ReadCloser {
 	if magic, _ := r.source.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		return io.NopCloser(r.source)

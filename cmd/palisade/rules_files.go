@@ -72,7 +72,7 @@ func readRules(std streams, args []string) (files []fileOfRules, problems []docu
 }
 
 // ruleFileNames lists the rule files of directories, by the same criteria as scanners: YAML files that are neither
-// hidden nor tests. Files on the command line are used whatever their name.
+// hidden nor tests. Files on the command line are used regardless of their names.
 func ruleFileNames(args []string) ([]string, error) {
 	var out []string
 	for _, arg := range args {

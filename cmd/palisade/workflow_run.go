@@ -73,7 +73,7 @@ func (o *workflowRunOptions) run(ctx context.Context, std streams, name string) 
 	return r.started(ctx, std, o.output, o.wait, body, "jobs")
 }
 
-// given parses the inputs by their types in the workflow: text as it is, other values as JSON.
+// given parses the inputs by their types in the workflow: text unchanged, other values as JSON.
 func (o *workflowRunOptions) given(ctx context.Context, r *registry, name string) (map[string]any, error) {
 	inputs := map[string]any{}
 	if len(o.inputs) == 0 {

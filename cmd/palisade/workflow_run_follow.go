@@ -80,7 +80,7 @@ func (g workflowJobGraph) progress(out io.Writer, shown map[string]string) {
 	}
 }
 
-// failures prints why tasks failed: one line per reason, however many tasks have it.
+// failures prints why tasks failed: one line per reason for any number of tasks.
 func (g workflowJobGraph) failures(out io.Writer) {
 	var reasons []string
 	tasks := map[string][]string{}

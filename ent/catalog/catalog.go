@@ -1,6 +1,6 @@
-// Package catalog tells which transactions change what lists of findings show of rules and projects. Such a transaction
-// counts up the revision of the deployment as its last statement, so that a node may keep what it has read of them for
-// as long as that revision stays the same: a change shows at once, whichever node made it.
+// Package catalog marks transactions that change the data of rules and projects shown in lists of findings. The last
+// statement of such a transaction increments the catalog revision of the deployment. Nodes cache this data until the
+// revision changes, so every change is visible at once on all nodes.
 package catalog
 
 import (
@@ -23,7 +23,8 @@ func NewContext(ctx context.Context) (context.Context, *Changes) {
 	return context.WithValue(ctx, key{}, c), c
 }
 
-// Change notes that the deployment of the context changes its catalog; all deployments do when the server itself acts.
+// Change records that the transaction changes the catalog of the context's deployment, or of all deployments if the
+// context acts for the server itself.
 func Change(ctx context.Context) {
 	c, ok := ctx.Value(key{}).(*Changes)
 	if !ok {

@@ -2,7 +2,7 @@
 
 // Command main writes a versioned migration for both databases: the difference between the existing files and
 // ent/schema. Run it with `make migration NAME=what_changes`, which starts a temporary PostgreSQL. Without a name it
-// only rewrites the checksums, after a new file was edited by hand: `make migration-sums`.
+// only rewrites the checksums, after a new file was edited manually: `make migration-sums`.
 package main
 
 import (

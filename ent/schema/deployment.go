@@ -16,7 +16,7 @@ func (Deployment) Fields() []ent.Field {
 		field.Int64("id"),
 		field.String("slug").NotEmpty().Immutable(),
 		field.String("name").NotEmpty(),
-		// The default of the column itself stays as it is: changing it would make SQLite rebuild the table. Nothing
+		// The column keeps its default: changing it would make SQLite rebuild the table. Nothing
 		// relies on the default, since every INSERT sets the role.
 		field.String("default_role").Default("ORG_ROLE_MEMBER").Annotations(entsql.Default("ORG_ROLE_ADMIN")).
 			Comment("ORG_ROLE_* of new users"),

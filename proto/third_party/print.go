@@ -1,7 +1,7 @@
 //go:build generate
 
-// Command print writes the third-party protos beside it from the descriptors that our Go dependencies embed, so
-// that they always match go.mod and nothing has to be fetched. Run by `make generate`.
+// Command print writes the third-party protos into its directory, from the descriptors that our Go dependencies embed,
+// so that they always match go.mod and nothing has to be fetched. Run by `make generate`.
 package main
 
 import (

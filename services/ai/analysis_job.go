@@ -70,8 +70,8 @@ func (a analysisArgs) parts() prompt.Parts {
 // Kind is the name in the queue.
 func (analysisArgs) Kind() string { return "ai_analysis" }
 
-// InsertOpts sets the queue and the maximum number of attempts. The priority is below fixes, because a fix is in flight
-// for a limited time only.
+// InsertOpts sets the queue and the maximum number of attempts. Fixes have a higher priority, because a fix is in
+// flight for a limited time only.
 func (analysisArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: queue, MaxAttempts: analysisAttempts, Priority: river.PriorityDefault + 1}
 }
@@ -152,8 +152,7 @@ func isFinal(err error) bool {
 		errors.Is(err, errDied) || errors.Is(err, errOff) || errors.As(err, &hosts) && !isTemporary(err)
 }
 
-// errorText is the stored text of an error. Only texts written for people are stored; they contain no code and no
-// prompt.
+// errorText is the stored text of an error. Only public texts are stored; they contain no code and no prompt.
 func errorText(err error) string {
 	var hosts *host.Error
 	switch {

@@ -173,8 +173,8 @@ func (w *fixWorker) propose(ctx context.Context, row *ent.AiFix, round int32, br
 	})
 }
 
-// pushedContent returns the file on the branch, if an earlier run has changed it there. Then there is no second
-// question and no second commit.
+// pushedContent returns the file on the branch, if an earlier run has changed it there. The job then neither
+// asks the model nor commits again.
 func (w *fixWorker) pushedContent(ctx context.Context, config *ent.ScmConfig, repository, path, branch string, base []string) string {
 	lines, err := w.file(ctx, config, repository, path, branch)
 	if err != nil || slices.Equal(lines, base) {
@@ -271,7 +271,7 @@ func (w *fixWorker) failed(ctx context.Context, job *river.Job[fixArgs], row *en
 	})
 }
 
-// ignoreNotFound ignores that a finding was deleted meanwhile.
+// ignoreNotFound ignores the error of a finding that was deleted concurrently.
 func ignoreNotFound(err error) error {
 	if ent.IsNotFound(err) {
 		return nil

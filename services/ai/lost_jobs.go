@@ -31,7 +31,7 @@ const (
 
 var (
 	// errLost: another worker has the work, or the lease could not be renewed.
-	errLost = errors.New("the work is not this worker's any more")
+	errLost = errors.New("the work no longer belongs to this worker")
 	// errDied ends work that has killed its workers repeatedly.
 	errDied = errors.New("the server ended while it worked on it, again and again")
 )

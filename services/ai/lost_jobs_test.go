@@ -104,7 +104,7 @@ func (s *modelled) die(t testing.TB, kind, table string) {
 	})
 }
 
-// A worker with heartbeats keeps its work however long it takes. Work of a dead worker continues once, and its late
+// A worker with heartbeats keeps its work even if it takes long. Work of a dead worker continues once, and its late
 // result is dropped.
 func TestLostAnalysis(t *testing.T) {
 	t.Parallel()

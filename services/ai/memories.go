@@ -183,7 +183,7 @@ func (s *Memories) addMemory(ctx context.Context, tx *ent.Tx, wanted *ent.AiMemo
 		return nil, err
 	}
 	if count >= memoriesLimit {
-		return nil, apierr.FailedPrecondition("this deployment has %d memories, which is the most: delete some first", memoriesLimit)
+		return nil, apierr.FailedPrecondition("this deployment has %d memories, which is the maximum: delete some first", memoriesLimit)
 	}
 	row, err := storeMemory(ctx, tx, wanted, details, createdBy)
 	if err != nil {

@@ -126,7 +126,7 @@ func (s *Memories) suggestOne(ctx context.Context, tx *ent.Tx, p pattern) error 
 	}
 	owner, err := query.Only(ctx)
 	if ent.IsNotFound(err) {
-		return nil // deleted meanwhile
+		return nil // deleted concurrently
 	}
 	if err != nil {
 		return err

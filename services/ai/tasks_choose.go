@@ -116,7 +116,7 @@ func (s *Tasks) findingsNamed(ctx context.Context, r *aiv1.CreateCombinedTaskReq
 	rows, err := s.store.Reader.Finding.Query().Where(where...).Order(ent.Asc(finding.FieldID)).Limit(maxIssues+1).
 		Select(finding.FieldID, finding.FieldProjectID, finding.FieldIssueType, finding.FieldContentHash, finding.FieldContent).All(ctx)
 	if err == nil && len(rows) > maxIssues {
-		return nil, apierr.InvalidArgument("filter", "filter chooses more than %d findings, which is the most that one task analyses: narrow it", maxIssues)
+		return nil, apierr.InvalidArgument("filter", "filter selects more than %d findings, the maximum of one task: narrow it", maxIssues)
 	}
 	return rows, err
 }

@@ -75,7 +75,7 @@ type Config struct {
 	RateLimitDeployment  float64       `name:"rate-limit-deployment" default:"0" doc:"requests per second and deployment, over all its credentials; 0 means no limit"`
 	RateLimitNodes       int           `name:"rate-limit-nodes" default:"1" doc:"nodes that serve the API behind one load balancer: each allows its part of rate-limit-deployment"`
 	Uploads              int           `name:"uploads" default:"0" doc:"reports that this node processes concurrently; 0 means one per processor, at least two"`
-	UploadsPerDeployment int           `name:"uploads-per-deployment" default:"0" doc:"how many of them one deployment may have; 0 means fewer than there are free places, which is half of uploads for a deployment that is alone"`
+	UploadsPerDeployment int           `name:"uploads-per-deployment" default:"0" doc:"how many of them one deployment may have; 0 means fewer than there are free slots, which is half of uploads for a deployment that is alone"`
 	UploadQueue          int           `name:"upload-queue" default:"32" doc:"further uploads of one deployment that may be arriving or waiting on this node; more are refused with 429"`
 	RequestTimeout       time.Duration `name:"request-timeout" default:"60s" doc:"timeout of a request"`
 	UploadTimeout        time.Duration `name:"upload-timeout" default:"15m" doc:"timeout of a report upload"`

@@ -32,7 +32,7 @@ const (
 func (s *Deployment) CreateDeployment(ctx context.Context, r *deploymentsv1.CreateDeploymentRequest) (*deploymentsv1.CreateDeploymentResponse, error) {
 	principal, _ := access.FromContext(ctx)
 	if !slices.ContainsFunc(principal.Grants, func(g access.Grant) bool { return g.Role == access.RoleAdmin }) {
-		return nil, apierr.PermissionDenied("only who administers a deployment may create another: this takes the role %s in one", access.RoleAdmin)
+		return nil, apierr.PermissionDenied("only an administrator of a deployment may create another: the role %s in one is required", access.RoleAdmin)
 	}
 	name := strings.TrimSpace(r.GetDeploymentName())
 	base := cutSlug(slug.Make(name), maxSlug)

@@ -264,7 +264,7 @@ func TestCreateDeployment(t *testing.T) {
 		_, member := s.person(t, "dev@acme.test", access.RoleMember)
 		_, stranger := s.person(t, "stranger@acme.test", "")
 		for _, jwt := range []string{member, stranger} {
-			s.refuses(t, http.StatusForbidden, jwt, http.MethodPost, path, `{"deploymentName":"Mine"}`, "only who administers a deployment")
+			s.refuses(t, http.StatusForbidden, jwt, http.MethodPost, path, `{"deploymentName":"Mine"}`, "only an administrator of a deployment")
 		}
 		s.refuses(t, http.StatusForbidden, s.Token, http.MethodPost, path, `{"deploymentName":"Mine"}`, "JSON Web Token")
 		s.refuses(t, http.StatusBadRequest, admin, http.MethodPost, path, `{}`, "deploymentName must not be empty")

@@ -273,7 +273,7 @@ func TestInviteAndJoin(t *testing.T) {
 		same(t, again)(checklist.InviteMembers(s.Context(t, chief), &deploymentsv1.InviteMembersRequest{
 			DeploymentId: s.DeploymentID, Emails: []string{"dana@elsewhere.test", "chief@acme.test", "new@acme.test"}}))
 
-		// The invitation is valid for this deployment only, whatever the body says.
+		// The invitation is valid for this deployment only, regardless of the body.
 		elsewhere := fmt.Sprintf("/api/agent/deployments/%d/users", other.DeploymentID)
 		s.refuses(t, http.StatusNotFound, dana, http.MethodPost, elsewhere, fmt.Sprintf(`{"deploymentId":"%d"}`, s.DeploymentID), "deployment not found")
 		s.refuses(t, http.StatusForbidden, s.Token, http.MethodPost, s.of("/users"), `{}`, "JSON Web Token")

@@ -87,7 +87,7 @@ func checkedTasks(ctx context.Context, tasks []*deploymentsv1.OnboardingTask) ([
 			said[i].Level = levelOf(task.GetType())
 		}
 		if said[i].GetLevel() == deploymentsv1.TaskLevel_TASK_LEVEL_ORG && grant.Role != access.RoleAdmin {
-			return nil, apierr.PermissionDenied("%s: the role %s may not speak for the deployment, which takes the role %s: say %s to speak for yourself",
+			return nil, apierr.PermissionDenied("%s: the role %s may not change the state for the deployment, which requires the role %s: send %s to change your own state",
 				field, grant.Role, access.RoleAdmin, deploymentsv1.TaskLevel_TASK_LEVEL_USER)
 		}
 	}

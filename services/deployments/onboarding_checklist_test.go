@@ -104,7 +104,7 @@ func TestChecklistFollowsTheData(t *testing.T) {
 	})
 }
 
-// checkUntouched requires that a new deployment has no steps done, whatever was done in the first.
+// checkUntouched requires that a new deployment has no steps done, regardless of the first.
 func checkUntouched(t *testing.T, s caller, start string) {
 	t.Helper()
 	other := s.AddTenant(t, "umbrella")
@@ -155,8 +155,8 @@ func TestPatchChecklist(t *testing.T) {
 		expect(reader, "COMPLETE_TOUR", "INCOMPLETE")
 
 		// Administrators set the state for all.
-		s.refuses(t, http.StatusForbidden, reader, http.MethodPatch, path, patch("JOIN_SLACK", "COMPLETE", "TASK_LEVEL_ORG"), "speak for the deployment")
-		s.refuses(t, http.StatusForbidden, reader, http.MethodPatch, path, patch("CONFIGURE_IGNORES", "COMPLETE", ""), "speak for the deployment")
+		s.refuses(t, http.StatusForbidden, reader, http.MethodPatch, path, patch("JOIN_SLACK", "COMPLETE", "TASK_LEVEL_ORG"), "change the state for the deployment")
+		s.refuses(t, http.StatusForbidden, reader, http.MethodPatch, path, patch("CONFIGURE_IGNORES", "COMPLETE", ""), "change the state for the deployment")
 		s.admin(t, http.MethodPatch, path, patch("JOIN_SLACK", "COMPLETE", "TASK_LEVEL_ORG"))
 		expect(reader, "JOIN_SLACK", "COMPLETE")
 

@@ -238,7 +238,7 @@ func (u *undoing) undoSplit(ctx context.Context) error {
 		return sibling.Tool != row.Tool || sibling.AnalysisCategory != row.AnalysisCategory
 	})
 	if len(siblings) == 0 {
-		return apierr.FailedPrecondition("identity change %d cannot be undone: no finding on another ref has the former identity any more", u.change.ID)
+		return apierr.FailedPrecondition("identity change %d cannot be undone: no finding on another ref still has the former identity", u.change.ID)
 	}
 	for _, sibling := range siblings {
 		if sibling.Ref == row.Ref {

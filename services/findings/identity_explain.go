@@ -21,7 +21,7 @@ import (
 // defaultExplained is how many entries of each list an explanation shows by default.
 const defaultExplained = 20
 
-// explanation collects the explanation of one finding. It sends a fixed number of queries, however long the history is.
+// explanation collects the explanation of one finding. It sends a fixed number of queries for a history of any length.
 type explanation struct {
 	row     *ent.Finding
 	rule    string

@@ -74,7 +74,7 @@ func TestExplainMatch(t *testing.T) {
 	})
 }
 
-// An explanation never shows a part of a secret, whatever the evidence is.
+// An explanation never shows a part of a secret, for any evidence.
 func TestExplainHidesSecrets(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

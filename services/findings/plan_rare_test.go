@@ -13,8 +13,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// A rare value is found by its own index, also beside a frequent value. SQLite knows the selectivity from index
-// samples.
+// A rare value is found by its own index, also in combination with a frequent value. SQLite knows the selectivity from
+// index samples.
 func TestRareValuesAreFoundByTheirIndex(t *testing.T) {
 	lists := []struct {
 		name, index string

@@ -13,7 +13,7 @@ import (
 )
 
 // Triage by filter evaluates the filter after it has the lock. "All open findings" excludes findings that a concurrent
-// request has ignored meanwhile.
+// request has ignored.
 func TestTriageEvaluatesTheFilterAfterTheLock(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -222,7 +222,7 @@ func (c *teamCaller) checkParent(ctx context.Context, tx *ent.Tx, parentID int64
 	return nil
 }
 
-// requireNoSubteams rejects deleting a team with subteams: nobody could read or manage them any more, and access to
+// requireNoSubteams rejects deleting a team with subteams: they would lose their managers and readers, and access to
 // their projects would change implicitly.
 func requireNoSubteams(ctx context.Context, tx *ent.Tx, id int64) error {
 	below, err := tx.Team.Query().Where(team.ParentID(id)).Order(ent.Asc(team.FieldID)).Limit(maxTeamsShown + 1).IDs(ctx)

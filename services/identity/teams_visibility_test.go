@@ -276,7 +276,7 @@ func TestTeamVisibilityEqualsModel(t *testing.T) {
 	})
 }
 
-// A change of a team takes effect at the next call, whatever is cached.
+// A change of a team takes effect at the next call, regardless of caches.
 func TestTeamChangesHoldAtOnce(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

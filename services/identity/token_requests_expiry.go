@@ -56,7 +56,7 @@ func (w *requestExpiryWorker) Work(ctx context.Context, _ *river.Job[requestExpi
 	return err
 }
 
-// expire deletes a request and revokes its token; nobody knows the token's value.
+// expire deletes a request and revokes its token; the token's value was never handed out.
 func (w *requestExpiryWorker) expire(ctx context.Context, request *ent.TokenRequest) error {
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		deleted, err := tx.TokenRequest.Delete().Where(tokenrequest.ID(request.ID)).Exec(ctx)

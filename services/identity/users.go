@@ -174,7 +174,7 @@ func (s *Users) self(ctx context.Context, userID int64) (*access.Principal, *ent
 	}
 	row, err := s.store.Reader.User.Query().Where(user.ID(caller.ID)).Only(tenant.System(ctx))
 	if ent.IsNotFound(err) {
-		err = apierr.Unauthenticated("the user of this credential is gone") // since the call began
+		err = apierr.Unauthenticated("the user of this credential no longer exists") // since the call began
 	}
 	return caller, row, err
 }

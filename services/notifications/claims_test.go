@@ -48,7 +48,7 @@ func claimed(t *testing.T, d *dispatch) map[int64]int {
 	return of
 }
 
-// Beside 100,000 deliveries of one rule and 1,000 rules of the same deployment, other deliveries are claimed at once,
+// While one rule has 100,000 deliveries and its deployment 1,000 rules, other deliveries are claimed at once,
 // and no receiver exceeds its limit. No plan scans the ledger, neither with the statistics of an empty table nor
 // without any.
 func TestClaimTakesTurns(t *testing.T) {
@@ -141,7 +141,7 @@ func TestWaitingScansDoNotBlock(t *testing.T) {
 	})
 }
 
-// Claim queries use index scans, whatever the statistics say.
+// Claim queries use index scans, regardless of statistics.
 func TestClaimPlans(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {

@@ -28,7 +28,7 @@ import (
 
 const (
 	// maxMessagesPerStep is the maximum number of finding messages per rule created in one transaction. deliveriesPerStep
-	// is the target for all rules together: other deployments wait meanwhile.
+	// is the target for all rules together: other deployments wait for it.
 	maxMessagesPerStep = 10
 	deliveriesPerStep  = 200
 	// maxBusyDeployments is the maximum number of deployments to try in a row if other nodes hold their events.
@@ -118,7 +118,7 @@ func (e *engine) expandOf(ctx context.Context, deploymentID int64) (worked bool,
 
 // postpone delays an event that cannot be expanded, so that it does not block others.
 func (e *engine) postpone(ctx context.Context, event *ent.NotificationEvent, cause error) error {
-	e.log.ErrorContext(ctx, "an event was not turned into deliveries; it is tried again", "deployment_id", event.DeploymentID, "scan_id", event.ScanID, "error", cause)
+	e.log.ErrorContext(ctx, "an event was not expanded into deliveries; it is retried", "deployment_id", event.DeploymentID, "scan_id", event.ScanID, "error", cause)
 	return e.store.Write(tenant.NewContext(ctx, event.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
 		return tx.NotificationEvent.Update().Where(notificationevent.ID(event.ID)).
 			SetNotBefore(store.Micros(time.Now().Add(eventRetry))).Exec(ctx)
@@ -238,7 +238,7 @@ func allowed(findings []payload.Finding, policySlugs []string) []payload.Finding
 	return out
 }
 
-// scanDeliveries builds the message about the scan for the rules that want it.
+// scanDeliveries builds the message about the scan for the rules that include it.
 func scanDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, about *scanContext) ([]*ent.DeliveryCreate, error) {
 	var made []*ent.DeliveryCreate
 	var body []byte

@@ -46,7 +46,7 @@ func policyOf(row *ent.Finding) policy {
 	return policy{name: *row.PolicyMode, slug: *row.PolicyMode}
 }
 
-// scanContext holds the data of a scan that messages contain besides findings.
+// scanContext holds the data of a scan that messages contain in addition to findings.
 type scanContext struct {
 	scan    *ent.Scan
 	meta    *scansv1.ScanMeta

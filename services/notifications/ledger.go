@@ -91,7 +91,7 @@ func (e *engine) record(ctx context.Context, outcomes []outcome) error {
 		_, reason, _ := o.ended(now)
 		if err := e.abandon(ctx, []*ent.Delivery{o.row}, int32(o.status), reason, 1, o.received()); err != nil {
 			// Continue with other deployments. This delivery is retried when its lease expires.
-			e.log.ErrorContext(ctx, "a delivery was not given up", "deployment_id", o.row.DeploymentID, "delivery_id", o.row.ID, "error", err)
+			e.log.ErrorContext(ctx, "a failed delivery could not be marked as abandoned", "deployment_id", o.row.DeploymentID, "delivery_id", o.row.ID, "error", err)
 		}
 	}
 	e.noteRecipients(ctx, outcomes)

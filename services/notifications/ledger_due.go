@@ -23,7 +23,7 @@ type head struct {
 	n   int // position among the rules of its deployment
 }
 
-// headsSQL is a skip scan over the index of pending deliveries: one step per receiver, however many deliveries it has.
+// headsSQL is a skip scan over the index of pending deliveries: one step per receiver for any number of deliveries.
 const headsSQL = `WITH RECURSIVE head (deployment_id, rule_id, due, n) AS (
 	SELECT deployment_id, rule_id, next_attempt_at, 1 FROM deliveries WHERE id = (
 		SELECT id FROM deliveries WHERE finished_at IS NULL AND (deployment_id, rule_id) > (CAST(? AS BIGINT), CAST(? AS BIGINT))
@@ -89,7 +89,7 @@ type waitingRow struct {
 }
 
 // windowSQL reads a rule's first due deliveries that no node has leased. The expressions (+ 0, || ”) in the subquery
-// affect only the plan: they leave the scan's index as the only choice, whatever statistics PostgreSQL has.
+// affect only the plan: they leave the scan's index as the only choice, regardless of PostgreSQL's statistics.
 const windowSQL = `SELECT d.id, d.next_attempt_at, CASE WHEN d.kind = 'scan' THEN (
 		SELECT MAX(f.next_attempt_at + 0) FROM deliveries AS f
 		WHERE f.deployment_id = d.deployment_id AND f.scan_id = d.scan_id AND f.rule_id = d.rule_id AND f.kind = 'findings' AND f.state || '' = 'pending'

@@ -215,7 +215,7 @@ const dead = "550 5.1.1 <dead@acme.test>: no such user\u0007 at 10.1.2.3"
 // deadText is the error text: one plain line without IP addresses.
 const deadText = "dead@acme.test (550 5.1.1 <dead@acme.test>: no such user at ***)"
 
-// Accepted recipients get the mail; a refused one is named until a message to it is accepted.
+// Accepted recipients get the message; a refused one is named until a message to it is accepted.
 func TestMailToOneDeadAddressOfThree(t *testing.T) {
 	eachMail(t, "ada@acme.test, dead@acme.test, bob@acme.test", func(t *testing.T, s caller, m *mailbox, rule int64) {
 		m.set(func() { m.rcpt["dead@acme.test"] = dead })
@@ -280,7 +280,7 @@ func TestMailToDeadAddressesOnly(t *testing.T) {
 	})
 }
 
-// A temporarily refused recipient gets the mail later, and nobody gets it twice.
+// A temporarily refused recipient gets the message later, and no recipient gets it twice.
 func TestMailToAGreylistedAddress(t *testing.T) {
 	eachMail(t, "ada@acme.test, grey@acme.test, dead@acme.test", func(t *testing.T, s caller, m *mailbox, _ int64) {
 		m.set(func() { m.rcpt["grey@acme.test"], m.rcpt["dead@acme.test"] = "451 4.7.1 try later", dead })

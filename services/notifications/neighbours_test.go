@@ -114,7 +114,7 @@ func silent(t testing.TB) (url string, calls func() int) {
 	return to.URL, func() int { return len(asked) }
 }
 
-// A message arrives at once beside a large backlog of another deployment.
+// A message arrives at once despite a large backlog of another deployment.
 func TestMessageBesideABacklog(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		other := s.neighbour(t, s.AddTenant(t, "globex"))
@@ -133,7 +133,7 @@ func TestMessageBesideABacklog(t *testing.T) {
 	})
 }
 
-// Beside 100 silent receivers of one deployment, messages of another deployment arrive at once, and so do messages of a
+// While one deployment has 100 silent receivers, messages of another deployment arrive at once, and so do messages of a
 // rule with another receiver of the same deployment.
 func TestMessageBesideSilentReceivers(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {

@@ -33,7 +33,7 @@ func (e *engine) noteRecipients(ctx context.Context, outcomes []outcome) {
 		detail := describe(o.err)
 		err := e.senders.note(ctx, recipientOutcome{endpoint: o.rule.endpoint, all: o.err == nil, accepted: detail.accepted, refused: detail.refused})
 		if err != nil { // the next message reports it again
-			e.log.ErrorContext(ctx, "what the mail server said of recipients was not noted", "deployment_id", o.row.DeploymentID, "rule_id", o.row.RuleID, "error", err)
+			e.log.ErrorContext(ctx, "the mail server's refusals of recipients were not stored", "deployment_id", o.row.DeploymentID, "rule_id", o.row.RuleID, "error", err)
 		}
 	}
 }

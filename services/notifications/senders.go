@@ -159,7 +159,7 @@ func (r *openRule) send(ctx context.Context, m channel.Message) (status int, err
 }
 
 // openRules loads the rules of waiting deliveries that this run does not know or that are stale, and creates their
-// senders. Deliveries of a deleted or disabled rule are canceled: they were written at the same time.
+// senders. It cancels deliveries of a rule that was deleted or disabled while they were written.
 func (d *dispatch) openRules(ctx context.Context) error {
 	var ids []int64
 	now := time.Now()

@@ -16,7 +16,7 @@ type slots struct {
 	ofDeployment map[int64]int
 	rules        map[int64]int
 
-	// turn counts the slots given. The maps hold the last turn of each deployment and rule.
+	// turn counts the assigned slots. The maps hold the last turn of each deployment and rule.
 	turn                         uint64
 	deploymentServed, ruleServed map[int64]uint64
 }

@@ -74,7 +74,7 @@ func TestOneAloneFillsHalf(t *testing.T) {
 	}
 }
 
-// Fast receivers take turns, within and among deployments, however many rules each has.
+// Fast receivers take turns, within and among deployments, for any number of rules.
 func TestTurns(t *testing.T) {
 	s := newSlots(8, 2)
 	waiting := []receiver{{1, 1}, {1, 2}, {1, 3}, {2, 4}, {3, 5}, {3, 6}}

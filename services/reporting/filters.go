@@ -270,7 +270,7 @@ func impossible(f *reportingv1.ReportFilters) bool {
 		onlyKnown(f.GetPublicExposures(), reportingv1.PublicExposure_PUBLIC_EXPOSURE_UNKNOWN)
 }
 
-// onlyKnown reports whether there are words besides UNSPECIFIED (0), and none of them is unknown.
+// onlyKnown reports whether there are words other than UNSPECIFIED (0), and none of them is the value unknown.
 func onlyKnown[W ~int32](words []W, unknown W) bool {
 	return slices.ContainsFunc(words, func(w W) bool { return w != 0 }) && !slices.Contains(words, unknown)
 }

@@ -103,7 +103,8 @@ var bySeverity = sync.OnceValue(func() *columns.Grouping {
 	return grouping(4, func(a columns.Attr) int32 { return int32(a.Severity()) - 1 })
 })
 
-// grouping groups by Attr. A finding without a group is excluded, whatever its place adds.
+// grouping groups by Attr. The value of outside excludes a finding without a group, even after the value of its place
+// is added.
 func grouping(groups int, of func(columns.Attr) int32) *columns.Grouping {
 	const outside = -1 << 30
 	table := new([columns.Attrs]int32)

@@ -26,7 +26,7 @@ func path(of apitest.Tenant, report string) string {
 	return fmt.Sprintf("/api/reporting/%d/%s", of.DeploymentID, report)
 }
 
-// newAcme is a deployment of two projects with numbers small enough to count by hand.
+// newAcme is a deployment of two projects with numbers small enough to count manually.
 func newAcme(t testing.TB, s *apitest.Server, of apitest.Tenant) *world {
 	t.Helper()
 	w := newWorld(t, s, of)
@@ -81,8 +81,8 @@ func TestGoldenReports(t *testing.T) {
 	})
 }
 
-// The medians of newAcme by hand. Code is open since 3 days before the period; since day 0 (until day 5, again from day
-// 12); since day 2 (until day 20); since day 9. SCA is open since 10 days and 12 hours before.
+// The medians of newAcme, computed manually. Code is open since 3 days before the period; since day 0 (until day 5,
+// again from day 12); since day 2 (until day 20); since day 9. SCA is open since 10 days and 12 hours before.
 func TestMedianByHand(t *testing.T) {
 	s := apitest.Start(t, nil)
 	newAcme(t, s, s.Tenant)

@@ -82,7 +82,7 @@ func (s *Snapshots) trackSize(deploymentID int64, e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if current, ok := s.entries.Peek(deploymentID); !ok || current != e {
-		return // it was evicted meanwhile
+		return // it was evicted concurrently
 	}
 	s.bytes += e.snapshot.Bytes() - e.bytes
 	e.bytes = e.snapshot.Bytes()
@@ -152,7 +152,7 @@ func (e *entry) advance(ctx context.Context, l loader) error {
 	return nil
 }
 
-// build reads everything. Events committed meanwhile are after the watermark and are read again.
+// build reads everything. Events that are committed during the read are after the watermark and are read again.
 func (e *entry) build(ctx context.Context, l loader, now reading) (err error) {
 	began := base{openTransactions: now.ended < now.next, highest: now.highest, next: now.next}
 	if began.openTransactions {

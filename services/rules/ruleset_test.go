@@ -61,7 +61,7 @@ func TestSelect(t *testing.T) {
 	})
 }
 
-// Scanners get the stored rules, however often and fast they change; a deployment without rules gets none.
+// Scanners get the stored rules, even if they change often and quickly; a deployment without rules gets none.
 func TestSelectSeesEveryChange(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -28,8 +28,8 @@ import (
 const (
 	// upgradeWindow is the number of findings that one query searches for old versions.
 	upgradeWindow = 20_000
-	// upgradeInterval is how often the job runs, besides at the start of a node. Once all is upgraded, a run reads one
-	// row.
+	// upgradeInterval is how often the job runs, in addition to the start of a node. When everything is upgraded, a
+	// run reads one row.
 	upgradeInterval = 24 * time.Hour
 	// upgradeTimeout allows for large databases. An aborted run keeps its progress.
 	upgradeTimeout = 6 * time.Hour
@@ -144,7 +144,7 @@ func (w *upgradeWorker) upgrade(ctx context.Context, part []outdatedFinding) (n 
 	err = w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		_, err := lockProject(ctx, w.store, tx, project.And(project.ID(projectID), project.DeploymentID(deploymentID)))
 		if ent.IsNotFound(err) {
-			return nil // deleted meanwhile
+			return nil // deleted concurrently
 		}
 		if err != nil {
 			return err

@@ -144,7 +144,7 @@ func TestIdentitiesOfOtherBranches(t *testing.T) {
 	})
 }
 
-// Equal results of one file are told apart by their order. New ones get a fingerprint of their own.
+// Equal results of one file are distinguished by their order. New ones get their own fingerprint.
 func TestEqualCode(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -142,7 +142,7 @@ func alias(t *testing.T, s *apitest.Server, former, now string) {
 	}
 }
 
-// While a report is read, others can write, even to the same project. What they wrote counts when the report is stored.
+// While a report is read, others can write, even to the same project. Their changes are used when the report is stored.
 func TestNobodyWaitsWhileAReportIsRead(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -248,7 +248,8 @@ func TestNamesThatChangeWhileAReportIsRead(t *testing.T) {
 	})
 }
 
-// A report is read once, whatever former names it declares. A user's alias that is added meanwhile takes precedence.
+// A report is read once, regardless of the former names that it declares. A user's alias that is added concurrently
+// takes precedence.
 func TestFormerNamesAreReadOnce(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -80,7 +80,7 @@ func (w *statisticsWorker) Work(ctx context.Context, _ *river.Job[refreshStatist
 	return err
 }
 
-// abandonedScans is the periodic job that gives up scans without a report from their scanner.
+// abandonedScans is the periodic job that abandons scans without a report from their scanner.
 type abandonedScans struct{}
 
 // Kind implements river.JobArgs.
@@ -100,7 +100,7 @@ func (w *abandonedWorker) Work(ctx context.Context, _ *river.Job[abandonedScans]
 	deleted := deletePendingImports(ctx, w.store, time.Now().Add(-announcementAge))
 	n, err := giveUpScans(ctx, w.store, time.Now().Add(-abandonedAfter))
 	if err == nil && n > 0 {
-		w.log.InfoContext(ctx, "scans that never finished were given up", "scans", n)
+		w.log.InfoContext(ctx, "scans that never finished were abandoned", "scans", n)
 	}
 	return errors.Join(deleted, err)
 }

@@ -146,7 +146,7 @@ func abandonedScans(t *testing.T, o store.Options) {
 			t.Errorf("a scan of %s, %d hours old and %s, became %s, want %s", seeds[i].tenant, seeds[i].hours, seeds[i].status, row.Status, seeds[i].want)
 		}
 	}
-	if !strings.Contains(text.String(), `msg="scans that never finished were given up" scans=3`) || strings.Contains(text.String(), "level=ERROR") {
+	if !strings.Contains(text.String(), `msg="scans that never finished were abandoned" scans=3`) || strings.Contains(text.String(), "level=ERROR") {
 		t.Errorf("logged:\n%s", text.String())
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// What the assistant added survives a scan that changes the text of a finding, and does not count as a change
+// Data that the assistant added survives a scan that changes the text of a finding, and does not count as a change
 // afterwards.
 func TestWhatWasAddedSurvivesScans(t *testing.T) {
 	t.Parallel()

@@ -90,8 +90,8 @@ func severalResults(rule string, n int) []result {
 	return list
 }
 
-// TestListsBesideALargeImport: lists skip the findings of an uncommitted import. They show what others store meanwhile,
-// and all of the import once it is committed.
+// TestListsBesideALargeImport: lists skip the findings of an uncommitted import. They show findings that others store
+// during the import, and the whole import after its commit.
 func TestListsBesideALargeImport(t *testing.T) {
 	t.Parallel()
 	database := storetest.Postgres(t)

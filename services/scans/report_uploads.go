@@ -101,7 +101,7 @@ type upload struct {
 	scan    *ent.Scan
 	result  *ingest.Summary
 	runs    []reportRun // after it is stored
-	project string      // its name, as it is stored
+	project string      // its stored name
 }
 
 func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReportTarget, opened report) (*scansv1.UploadReportResponse, error) {

@@ -23,7 +23,8 @@ import (
 	"github.com/palisade/palisade/services/rules/ruleset"
 )
 
-// How a scanner should poll for its configuration. The server answers at once; these are for scanners that read them.
+// The polling settings for a scanner's configuration. The server answers at once, so they only satisfy scanners that
+// read them.
 const (
 	configWaitSeconds    = 5
 	configTimeoutSeconds = 300

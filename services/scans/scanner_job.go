@@ -175,7 +175,7 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 	if err != nil {
 		return nil, fmt.Errorf("decide whether the scan blocks: %w", err)
 	}
-	// The scanner may complete the scan meanwhile; from here on that call waits for this transaction.
+	// The scanner may complete the scan concurrently. From here on, that call waits for this transaction.
 	if row, err = lockScan(ctx, tx, w.store.Postgres(), row.ID); err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func closeScannerScan(ctx context.Context, row *ent.Scan, kept *storev1.ScannerS
 		SetStatus(scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()).SetCompletedAt(max(store.Now(), row.StartedAt+1)).Exec(ctx)
 }
 
-// fail gives up the results.
+// fail abandons the results.
 func (w *resultsWorker) fail(ctx context.Context, scanID int64, attempt int32) error {
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := lockScan(ctx, tx, w.store.Postgres(), scanID)

@@ -65,7 +65,7 @@ func (w *lostResultsWorker) Work(ctx context.Context, _ *river.Job[lostScanResul
 	return errors.Join(failures...)
 }
 
-// retry enqueues the job of a scan again, or gives up its results.
+// retry enqueues the job of a scan again, or abandons its results.
 func (w *lostResultsWorker) retry(ctx context.Context, args storeScanResults) error {
 	row, err := w.results.store.Reader.Scan.Query().Where(scan.ID(args.ScanID)).Only(ctx)
 	if ent.IsNotFound(err) || err == nil && row.ResultsState != resultsReceived {
@@ -102,7 +102,7 @@ func (w *lostResultsWorker) retry(ctx context.Context, args storeScanResults) er
 	if err != nil || !givenUp {
 		return err
 	}
-	w.results.log.ErrorContext(ctx, "results of a scan could not be stored: the server ended while it did, again and again", "scan", args.ScanID)
+	w.results.log.ErrorContext(ctx, "results of a scan could not be stored: the server stopped during each attempt", "scan", args.ScanID)
 	return w.results.fail(ctx, args.ScanID, args.Lost)
 }
 

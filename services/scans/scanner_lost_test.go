@@ -10,8 +10,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// lose makes the job of a scan look as if a node had taken it half an hour ago and was killed. That is before this
-// process began, however busy the machine is.
+// lose makes the job of a scan look as if a node had taken it half an hour ago and was killed. This time is before
+// the start of this process, even on a busy machine.
 func (c scannerClient) lose(t testing.TB, id int64) {
 	t.Helper()
 	ago, scan := "now() - interval '30 minutes'", fmt.Sprintf("(args->>'scan_id')::bigint = %d", id)
@@ -45,7 +45,7 @@ func TestScannerResultsSurviveTheirNode(t *testing.T) {
 	})
 }
 
-// TestScannerResultsThatEndTheirNodes: results that kill every node are given up, and the scanner gets an error.
+// TestScannerResultsThatEndTheirNodes: results that kill every node are abandoned, and the scanner gets an error.
 func TestScannerResultsThatEndTheirNodes(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

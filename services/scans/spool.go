@@ -33,7 +33,7 @@ func receive(ctx context.Context, o UploadOptions, encoding string, body io.Read
 	if len(head) == 0 {
 		return nil, apierr.MalformedReport("the report is empty; send the SARIF file as the body")
 	}
-	compressed := bytes.HasPrefix(head, []byte{0x1f, 0x8b}) // also without Content-Encoding: a .sarif.gz sent as it is
+	compressed := bytes.HasPrefix(head, []byte{0x1f, 0x8b}) // also without Content-Encoding: a .sarif.gz that is sent unchanged
 	switch {
 	case compressed:
 		return spoolGzip(ctx, o, src)

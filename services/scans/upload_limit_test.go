@@ -63,7 +63,7 @@ func TestUploadsOfTeams(t *testing.T) {
 }
 
 // scansOfTeams: the scanner protocol accepts no scan of a hidden project, and no data for a scan that another caller
-// opened. It does not list what is ignored in a hidden project.
+// opened. It does not list ignored findings of a hidden project.
 func scansOfTeams(t *testing.T, s *apitest.Server, ofDev, ofChief string) {
 	t.Helper()
 	scan := func(token, name string, dry bool) apitest.Answer {

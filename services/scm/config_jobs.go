@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// unsubscribeAttempts span about an hour. A webhook that stays behind gets 404 and is harmless.
+	// unsubscribeAttempts span about an hour. A webhook that cannot be deleted gets 404 and is harmless.
 	unsubscribeAttempts = 8
 	// syncAttempts apply to host failures. Errors that the caller must fix end the job at once.
 	syncAttempts = 6
@@ -91,7 +91,7 @@ func (w *unsubscribeWorker) Work(ctx context.Context, job *river.Job[unsubscribe
 		}
 	}
 	if err != nil && !isTemporary(err) {
-		w.log.InfoContext(ctx, "a webhook stays at its host, which does not let us delete it", "config_id", job.Args.ConfigID, "error", err)
+		w.log.InfoContext(ctx, "a webhook was not deleted: its host refuses it", "config_id", job.Args.ConfigID, "error", err)
 	}
 	return retry(err, job.CreatedAt)
 }

@@ -253,7 +253,7 @@ func (w *replyWorker) Work(ctx context.Context, job *river.Job[replyArgs]) error
 		err = h.ReplyToReviewComment(ctx, job.Args.Repository, job.Args.Number, job.Args.Thread, job.Args.Text)
 	}
 	if err != nil && !isTemporary(err) {
-		w.log.WarnContext(ctx, "a command in a review comment was carried out, but its host does not let us say so", "config_id", job.Args.ConfigID, "error", err)
+		w.log.WarnContext(ctx, "a command in a review comment was executed, but its host refused the reply", "config_id", job.Args.ConfigID, "error", err)
 	}
 	return retry(err, job.CreatedAt)
 }

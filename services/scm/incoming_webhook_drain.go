@@ -42,7 +42,7 @@ const (
 )
 
 // errTaken: another worker took the event, because processing took longer than the lease.
-var errTaken = errors.New("the event is not ours any more")
+var errTaken = errors.New("this node no longer holds the lease of the event")
 
 // drainArgs is the job that processes a deployment's waiting events.
 type drainArgs struct {
@@ -236,7 +236,7 @@ func (w *drainWorker) event(ctx context.Context, row *ent.WebhookEvent, lease in
 	}
 	wait, counts, again := tryAgain(err, row)
 	if !again {
-		w.log.WarnContext(ctx, "an event of a source-code host was given up", "subject", row.Subject, "attempts", row.Attempts+1, "error", err)
+		w.log.WarnContext(ctx, "an event of a source-code host was abandoned", "subject", row.Subject, "attempts", row.Attempts+1, "error", err)
 	}
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		update := taken(tx)

@@ -48,7 +48,7 @@ func (w *eventActions) closed(ctx context.Context, args eventArgs) (step, error)
 		again := false
 		if row != nil {
 			again, err = w.closeRefs(ctx, tx, args, row)
-			if err := ignoreMissing(err); err != nil { // not found: deleted meanwhile, with its findings
+			if err := ignoreMissing(err); err != nil { // not found: deleted concurrently, with its findings
 				return err
 			}
 		}
@@ -153,8 +153,8 @@ func (w *eventActions) installed(args eventArgs) step {
 	}
 }
 
-// isOlder reports whether an installation state is older than the stored one. Of two states in the same second, the
-// deletion counts.
+// isOlder reports whether an installation state is older than the stored one. If two states have the same second,
+// the deletion counts.
 func isOlder(app *ent.ScmApp, about webhook.Installation) bool {
 	if !about.Present && app.InstallationID != "" && app.InstallationID != strconv.FormatInt(about.ID, 10) {
 		return true

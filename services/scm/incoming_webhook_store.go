@@ -95,7 +95,7 @@ func (s *IncomingWebhooks) accept(ctx context.Context, from sender, call *scmv1.
 	}
 	switch {
 	case status == statusDuplicate:
-		s.log.InfoContext(ctx, "a webhook came again", "config_id", from.configID, "scm_app_id", from.appID,
+		s.log.InfoContext(ctx, "a webhook was delivered again", "config_id", from.configID, "scm_app_id", from.appID,
 			"delivery", orElse(call.GetGithubDelivery(), orElse(call.GetGitlabEventUuid(), call.GetWebhookId())))
 	case !wanted:
 		return statusIgnored, nil
@@ -143,7 +143,7 @@ func (f sender) row(event webhook.Event, delivery string, wanted bool) (*ent.Web
 	return row, nil
 }
 
-// subject is the key by which events are ordered: all events of one pull request share it, whoever sent them.
+// subject is the key by which events are ordered: all events of one pull request share it, regardless of the sender.
 func (f sender) subject(event webhook.Event) string {
 	if event.Kind == webhook.Installed {
 		return fmt.Sprintf("app %d", f.appID)
@@ -151,8 +151,8 @@ func (f sender) subject(event webhook.Event) string {
 	return fmt.Sprintf("%s/%s#%d", f.baseURL, strings.ToLower(event.Repository), event.Number)
 }
 
-// insert stores an event, unless it is already stored. An event that was given up is processed again: someone
-// redelivered it.
+// insert stores an event, unless it is already stored. An abandoned event is processed again, because a
+// person has redelivered it.
 func (s *IncomingWebhooks) insert(ctx context.Context, row *ent.WebhookEvent) (status string, err error) {
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		create := tx.WebhookEvent.Create().SetDeploymentID(row.DeploymentID).SetWebhookKey(row.WebhookKey).SetDeliveryID(row.DeliveryID).
@@ -205,8 +205,8 @@ func (s *IncomingWebhooks) reserve(ctx context.Context, deploymentID int64) erro
 	return nil
 }
 
-// wake enqueues the job that processes a deployment's events. Of concurrent calls one enqueues: until its transaction
-// begins, the job will see the events that others have committed.
+// wake enqueues the job that processes a deployment's events. Only one of several concurrent calls enqueues: its job
+// sees all events that were committed before its transaction began.
 func (s *IncomingWebhooks) wake(ctx context.Context, deploymentID int64) {
 	box := s.inbox(deploymentID)
 	if !box.waking.CompareAndSwap(false, true) {
@@ -222,6 +222,6 @@ func (s *IncomingWebhooks) wake(ctx context.Context, deploymentID int64) {
 		box.waking.Store(false)
 	}
 	if err != nil {
-		s.log.WarnContext(ctx, "an event is stored, and waits until it is looked for", "deployment_id", deploymentID, "error", err)
+		s.log.WarnContext(ctx, "an event is stored and waits for the next sweep", "deployment_id", deploymentID, "error", err)
 	}
 }

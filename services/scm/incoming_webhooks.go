@@ -153,7 +153,7 @@ func readBody(stream grpc.ClientStreamingServer[scmv1.ReceiveWebhookRequest, scm
 	case end := <-done:
 		return end.body, end.err
 	case <-timer.C:
-		return nil, apierr.DeadlineExceeded(errors.New("the body of a webhook did not come to an end"))
+		return nil, apierr.DeadlineExceeded(errors.New("the body of a webhook is incomplete"))
 	}
 }
 

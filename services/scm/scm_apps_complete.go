@@ -36,7 +36,7 @@ func (s *Apps) CompleteScmAppRequest(ctx context.Context, r *scmv1.CompleteScmAp
 	app := host.OpenApp(connect.TypeOf(row.ScmType), row.BaseURL, made.ID, made.PrivateKey, s.egress.Client(connect.Limits))
 	readsCode, err := app.ReadsCode(ctx)
 	if err != nil {
-		s.log.WarnContext(ctx, "what a new application may do is not known", "app_id", made.ID, "error", err)
+		s.log.WarnContext(ctx, "the permissions of a new application are unknown", "app_id", made.ID, "error", err)
 	}
 	if made.WebhookSecret == "" {
 		made.WebhookSecret = randomText()
@@ -70,7 +70,7 @@ func (s *Apps) pendingRequest(ctx context.Context, requestID string) (*ent.ScmAp
 }
 
 func errNoRequest() error {
-	return apierr.NotFound("there is no such SCM app request: it may be over, a request is good for an hour")
+	return apierr.NotFound("SCM app request not found: a request expires after an hour")
 }
 
 // notExpired excludes expired requests. They are invisible even before scm_expiry deletes them.
@@ -84,7 +84,7 @@ func (s *Apps) storeApp(ctx context.Context, id int64, made host.RegisteredApp, 
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := s.lockApp(ctx, tx, scmapp.ID(id), scmapp.State(appPending))
 		if ent.IsNotFound(err) {
-			return errNoRequest() // completed or deleted meanwhile
+			return errNoRequest() // completed or deleted concurrently
 		}
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ func (s *Apps) storeApp(ctx context.Context, id int64, made host.RegisteredApp, 
 	return after, err
 }
 
-// giveToConfig makes the request's connection use its application. The connection may have been deleted meanwhile.
+// giveToConfig makes the request's connection use its application. The connection may have been deleted concurrently.
 func (s *Apps) giveToConfig(ctx context.Context, tx *ent.Tx, app *ent.ScmApp) error {
 	if app.ScmConfigID == nil {
 		return nil

@@ -63,7 +63,7 @@ func (s *Configurations) runCheck(ctx context.Context, row *ent.ScmConfig) (foun
 	}
 	if found.account.Scopes.GetManageWebhooks() && row.WebhookKey != "" {
 		found.subscriptions, err = s.webhooks.ownWebhooks(ctx, h, row)
-		// The check itself has succeeded. Plans without webhooks refuse this request whatever the token's scopes are.
+		// The check itself has succeeded. Plans without webhooks refuse this request regardless of the token's scopes.
 		if err != nil && connect.ErrorText(err) == "" {
 			return checked{}, err
 		}

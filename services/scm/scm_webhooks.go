@@ -197,11 +197,11 @@ func (s *Webhooks) subscribe(ctx context.Context, row *ent.ScmConfig) (after *en
 	switch {
 	case err != nil:
 		return nil, err
-	case after.WebhookKey != row.WebhookKey: // deleted or renewed meanwhile: the new webhook has no receiver
+	case after.WebhookKey != row.WebhookKey: // deleted or renewed concurrently: the new webhook has no receiver
 		_ = h.Unsubscribe(ctx, row.Namespace, made.ID) // if this fails, its requests get 404
 		return nil, apierr.Conflict("the webhook of SCM config %d was deleted by another request at the same time: subscribe again", row.ID)
 	case !bytes.Equal(after.WebhookSecret, row.WebhookSecret):
-		s.restoreSecret(ctx, h, row.ID) // rotated meanwhile
+		s.restoreSecret(ctx, h, row.ID) // rotated concurrently
 	}
 	return after, nil
 }

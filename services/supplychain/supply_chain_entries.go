@@ -36,8 +36,8 @@ type countResult struct {
 const (
 	// manyTTL is the TTL of the result that a condition matches many.
 	manyTTL = 10 * time.Minute
-	// fewTTL is the TTL of the result that it matches few, which are then read completely. It is longer than the time
-	// between two pages of a client, and short enough that scans do not add very many meanwhile.
+	// fewTTL is the TTL of the result "matches few"; these entries are then read completely. It is longer than the time
+	// between two pages of a client, and short enough that scans add only few matches until it expires.
 	fewTTL = time.Minute
 )
 
@@ -105,8 +105,8 @@ type packedEntries struct {
 }
 
 // packIDs and packAll aggregate the rows of a query or group to packedEntries. SQLite concatenates texts with commas.
-// PostgreSQL uses eight bytes per number: formatting numbers as text takes three times as long as reading the entries,
-// and the bytes still take as long.
+// PostgreSQL uses eight bytes per number: formatting numbers as text takes three times as long as reading the entries;
+// packing bytes takes as long as reading.
 var (
 	packIDs = []ent.AggregateFunc{packed(dependency.FieldID, "ids")}
 	packAll = []ent.AggregateFunc{packed(dependency.FieldID, "ids"), packed(dependency.FieldProjectID, "projects")}

@@ -125,7 +125,7 @@ type queryPlan struct {
 
 // planQuery plans the query of a filter, which may be nil. Databases plan with average selectivity: they overestimate a
 // condition that matches nothing, and assume that matches are spread evenly when all are in the last projects. So it
-// counts the matches of each condition in all projects. Errors are the ones of conditions.
+// counts the matches of each condition in all projects. It returns the errors of conditions.
 func (s *SupplyChain) planQuery(ctx context.Context, db *ent.Client, f *supplychainv1.DependencyFilter, size int) (queryPlan, error) {
 	list, err := s.conditions(ctx, db, f)
 	if err != nil {

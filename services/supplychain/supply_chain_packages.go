@@ -238,8 +238,8 @@ func (o packageOptions) names(fewNames int) (names []string, few bool) {
 	return names, len(names) <= fewNames
 }
 
-// entries returns the entries of all options, if at least one has a range of versions that was read and all match at
-// most most dependencies.
+// entries returns the entries of all options, if at least one has a range of versions that was read and the options
+// match at most the given number of dependencies.
 func (o packageOptions) entries(ctx context.Context, db *ent.Client, sizes *selectivity, most int) (all []entry, read bool, err error) {
 	if !slices.ContainsFunc(o, func(one packageOption) bool { return one.haveEntries }) {
 		return nil, false, nil

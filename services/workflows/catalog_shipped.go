@@ -63,7 +63,8 @@ func (s *shippedWorkflows) ensure(ctx context.Context) error {
 		return err
 	}
 	if len(missing) > 0 {
-		// The first reader of the catalog has not published anything, so the audit trail names the product.
+		// A read of the catalog triggers this, but the reader publishes nothing. So the product is the actor in the audit
+		// trail.
 		ctx := audit.Begin(ctx, audit.Actor{Kind: audit.KindJob, Name: shippedBy}, "workflows.shipped")
 		err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			for _, p := range missing {
@@ -81,7 +82,7 @@ func (s *shippedWorkflows) ensure(ctx context.Context) error {
 	return nil
 }
 
-// publish publishes one workflow, unless another node has published it meanwhile or an administrator uses the name.
+// publish publishes one workflow, unless another node has published it already or an administrator uses the name.
 func (s *shippedWorkflows) publish(ctx context.Context, tx *ent.Tx, p publication) error {
 	name := p.definition.Entry.GetName()
 	if _, err := lockOrCreate(ctx, s.store, tx, name); err != nil {
@@ -100,8 +101,8 @@ func (s *shippedWorkflows) publish(ctx context.Context, tx *ent.Tx, p publicatio
 }
 
 // missing returns the publications that the deployment lacks: workflows it never had, and new editions of workflows
-// that nobody has replaced or deleted. An edition that existed once is not published again. Otherwise, while servers of
-// two versions run, the older server would undo the newer one's change.
+// that were neither replaced nor deleted. An edition that existed once is not published again. Otherwise, while servers
+// of two versions run, the older server would undo the newer one's change.
 func (s *shippedWorkflows) missing(ctx context.Context, db *ent.Client, publications []publication) ([]publication, error) {
 	names := make([]string, len(publications))
 	for i, p := range publications {

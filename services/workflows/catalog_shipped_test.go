@@ -34,8 +34,8 @@ func withModel(t *testing.T, answer func() func(llmtest.Request) llmtest.Reply, 
 	})
 }
 
-// asked requires that the newest run sent want questions to the model after the others. Each question is sent once,
-// ignoring its fence; only a retry after a lost lease may repeat one.
+// asked requires that the newest run sent want questions to the model, after the questions of earlier runs. Each
+// question is sent once, ignoring its fence; only a retry after a lost lease may repeat one.
 func (f flow) asked(t *testing.T, model *llmtest.Server, others, want int) {
 	t.Helper()
 	asked, different := model.Requests()[others:], map[string]bool{}

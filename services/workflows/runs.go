@@ -237,7 +237,7 @@ func requireAvailable(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun) err
 	case err != nil:
 		return err
 	case row == nil || !published:
-		return apierr.FailedPrecondition("job %d is a run of workflow %q, which does not exist any more", run.ID, run.Workflow)
+		return apierr.FailedPrecondition("job %d is a run of workflow %q, which no longer exists", run.ID, run.Workflow)
 	case !row.Enabled:
 		return disabled(run.Workflow)
 	}
@@ -246,7 +246,7 @@ func requireAvailable(ctx context.Context, tx *ent.Tx, run *ent.WorkflowRun) err
 	}
 	exists, err := tx.Project.Query().Where(project.ID(*run.ProjectID)).Exist(ctx)
 	if err == nil && !exists {
-		err = apierr.FailedPrecondition("job %d was about project %s, which does not exist any more", run.ID, run.RepoName)
+		err = apierr.FailedPrecondition("job %d was about project %s, which no longer exists", run.ID, run.RepoName)
 	}
 	return err
 }

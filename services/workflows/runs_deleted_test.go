@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A run continues and stays visible if its workflow is deleted meanwhile. It cannot be retried, and neither can a run
-// of a disabled workflow.
+// A run continues and stays visible if its workflow is deleted while it runs. It cannot be retried, and neither can a
+// run of a disabled workflow.
 func TestRunOfDeletedWorkflow(t *testing.T) {
 	onEachServer(t, func(t *testing.T, f flow) {
 		f.publish(t, strings.Replace(waiting, "repository", "deployment", 1))
@@ -32,7 +32,7 @@ func TestRunOfDeletedWorkflow(t *testing.T) {
 			t.Helper()
 			return f.do(t, http.MethodPost, f.path("/jobs/id/"+job+"/retry"), `{}`, want)
 		}
-		if body := retry(400); !strings.Contains(body, `job 1 is a run of workflow \"waiting\", which does not exist any more`) {
+		if body := retry(400); !strings.Contains(body, `job 1 is a run of workflow \"waiting\", which no longer exists`) {
 			t.Errorf("retry: %s", body)
 		}
 		// A new workflow with the same name is another workflow.

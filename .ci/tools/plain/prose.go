@@ -90,7 +90,7 @@ func marked(source []byte, mark string) []block {
 func protoComments(source []byte) []block { return marked(source, "//") }
 func hashComments(source []byte) []block  { return marked(source, "#") }
 
-// code matches what Markdown shows as it is.
+// code matches what Markdown shows verbatim.
 var code = regexp.MustCompile("`[^`]*`")
 
 // markdown returns the text of a document without its code. Rows of tables may be long.

@@ -9,7 +9,7 @@ import (
 	"github.com/palisade/palisade/services/config"
 )
 
-// realServer starts Palisade as it is shipped, on an empty SQLite store.
+// realServer starts Palisade as shipped, on an empty SQLite store.
 func realServer(t *testing.T) *Server {
 	t.Helper()
 	cfg := config.Default()
@@ -69,7 +69,7 @@ func TestARealServer(t *testing.T) {
 	}
 }
 
-// TestALostDecisionIsCounted: a decision that somebody changes meanwhile is not kept.
+// TestALostDecisionIsCounted: a decision that was changed between the two scans does not count as kept.
 func TestALostDecisionIsCounted(t *testing.T) {
 	server := realServer(t)
 	plan := planOf(t, mall(), "same again", 1)

@@ -25,8 +25,8 @@ type Truth struct {
 	State State
 	// Result is the index of its result in the new report; only with Here.
 	Result int
-	// Ambiguous are results that could equally be its own: if a line is duplicated directly below itself, nobody can say
-	// which copy is the original.
+	// Ambiguous lists further results that are equally right: if a line is duplicated directly below itself, either copy
+	// may be the original.
 	Ambiguous []int
 	// Touched is true if the edit changed anything in the scanner's result: location, quoted code, rule, message.
 	Touched bool

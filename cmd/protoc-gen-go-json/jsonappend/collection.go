@@ -7,7 +7,7 @@ import (
 )
 
 // CloseObject ends an object. Its members were appended to b from start on, each with a leading comma; the first comma
-// becomes the brace. So no member needs to know whether it is the first.
+// becomes the brace. So the code of a member does not depend on its position.
 func CloseObject(b []byte, start int) []byte {
 	if len(b) == start {
 		return append(b, "{}"...)

@@ -21,8 +21,8 @@ func Encode(content *storev1.FindingContent) ([]byte, error) {
 	return Pack(encoded), nil
 }
 
-// Decode reads a stored content, of this version or of one that packed nothing. If a text is present both packed and
-// unpacked, which no version writes, the packed one counts.
+// Decode reads a stored content, of this version or of one that packed nothing. No version writes a text both packed
+// and unpacked; if both are present, the packed text is used.
 func Decode(stored []byte) (*storev1.FindingContent, error) {
 	content := &storev1.FindingContent{}
 	if err := proto.Unmarshal(stored, content); err != nil {

@@ -14,7 +14,7 @@
 //  4. The rule and the path are equal, and the result is exactly on the expected line: the code was changed.
 //
 // A line alone is never evidence. Anchors, which are certain pairs of the same file, give the expected line of a
-// finding. They also tell equal results of one file apart. (One real file of 1,027 results had 925 distinct
+// finding. They also distinguish equal results of one file. (One real file of 1,027 results had 925 distinct
 // fingerprints; one fingerprint occurred nine times.) If the number of equal results is unchanged, they keep their
 // order. Otherwise the pairing that needs the fewest insertions and deletions of lines wins. Where code was reordered,
 // each result is paired between the anchors on both sides of it. A result that stays ambiguous becomes a new finding,

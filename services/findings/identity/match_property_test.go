@@ -82,7 +82,7 @@ func TestMatchOfTheSameReport(t *testing.T) {
 	})
 }
 
-// unique generates results that can be told apart.
+// unique generates results that are distinguishable.
 func unique() *rapid.Generator[[]identity.Text] {
 	return rapid.Custom(func(t *rapid.T) []identity.Text {
 		n := rapid.IntRange(1, 40).Draw(t, "n")
@@ -164,7 +164,7 @@ func TestRemovalMovesNoOther(t *testing.T) {
 	})
 }
 
-// Findings with distinct code never swap, however they move within their file and whatever else comes and goes.
+// Findings with distinct code never swap when they move within their file and other findings appear or disappear.
 func TestDistinctCodeNeverSwaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := unique().Draw(t, "before")

@@ -17,7 +17,8 @@ func nearest(left, right []location) []indexPair {
 	if n*spare > maxCells {
 		return nearestOfMany(left, right)
 	}
-	// cost[i*spare+j] is the cost of pairing the first i of left, the i-th with one of the first i+j of right.
+	// cost[i*spare+j] is the least cost of pairing the first i of left, with the i-th paired with one of the first i+j of
+	// right.
 	cost := make([]int64, (n+1)*spare)
 	for i := 1; i <= n; i++ {
 		for j := range spare {

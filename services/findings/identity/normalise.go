@@ -18,7 +18,7 @@ func matchBase(id string) string {
 	return id[:cut]
 }
 
-// matchedLines removes the context lines of a snippet with numbered lines. Other snippets stay as they are.
+// matchedLines removes the context lines of a snippet with numbered lines. Other snippets stay unchanged.
 func matchedLines(snippet string, first, last int) string {
 	if snippet == "" || !strings.ContainsAny(snippet[:1], " \t0123456789") {
 		return snippet

@@ -2,7 +2,7 @@ package identity
 
 import "math/bits"
 
-// The costs of an alignment. One place with many edited lines is as likely as several places with few.
+// The costs of an alignment. One place with many edited lines counts as likely as several places with few.
 const (
 	editCost   = 500  // lines were inserted or deleted at one place
 	doubleCost = 150  // per doubling of the number of lines

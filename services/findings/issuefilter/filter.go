@@ -114,7 +114,7 @@ func (c *conditions) either(options []predicate.Finding) {
 }
 
 // manyOptions is the number of options above which they are joined in halves. SQLite rejects expressions deeper than
-// 1,000, and a plain chain of options is as deep as it is long.
+// 1,000, and a plain chain of n options has depth n.
 const manyOptions = 100
 
 func anyOption(options []predicate.Finding) predicate.Finding {

@@ -29,8 +29,8 @@ func (c *conditions) memories(f *findingsv1.IssuesFilter) {
 	}
 }
 
-// used adds the condition that an analysis had the memory in its prompt. With referenced, it also has to name it as a
-// reason.
+// used adds the condition that an analysis had the memory in its prompt. With referenced, the analysis must also name
+// the memory as a reason.
 func (c *conditions) used(memoryID int64, referenced bool) {
 	c.raw(func(s *entsql.Selector) []any {
 		parts := []any{

@@ -282,7 +282,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// Callers with teams see the findings of their teams only, whatever the filter names.
+// Callers with teams see the findings of their teams only, for any filter.
 func TestTeams(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

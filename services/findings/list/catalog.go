@@ -51,7 +51,7 @@ func ruleIDOf(row *listed) int64    { return row.ruleID }
 func projectIDOf(row *listed) int64 { return row.projectID }
 
 // lookup returns the entries of a page. It sends at most one query for rules and one for projects. A rule or project
-// that was deleted meanwhile becomes an empty message, not nil: clients index into it.
+// that was deleted concurrently becomes an empty message, not nil: clients index into it.
 func (c *catalogCache) lookup(
 	ctx context.Context, db *ent.Client, rows []*listed, revision int64,
 ) (rules, projects catalogEntries, err error) {

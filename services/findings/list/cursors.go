@@ -53,7 +53,7 @@ const (
 	// cursorExpiry is when a cursor is deleted. It is longer than CursorTTL so that requests for page 0 do not have to
 	// store the cursor each time.
 	cursorExpiry = CursorTTL + CursorTTL/2
-	// maxSessions is how many older sessions of a list are kept beside the latest one.
+	// maxSessions is how many older sessions of a list are kept in addition to the latest one.
 	maxSessions = 50
 )
 

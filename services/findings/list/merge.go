@@ -87,7 +87,7 @@ func newest(rows int) finding.OrderOption {
 	}
 }
 
-// parts returns the union of the findings of each value that also meet where. A limit of 0 means no limit.
+// parts returns the union of the findings of each value that also satisfy where. A limit of 0 means no limit.
 func (c condition) parts(deploymentID int64, where *entsql.Predicate, limit int) (all *entsql.Selector) {
 	for _, value := range c.distinctValues() {
 		table := entsql.Table(finding.Table)

@@ -20,7 +20,7 @@ func After(relevantSince, id int64) predicate.Finding {
 	}
 }
 
-// LatestOfIdentity keeps one finding of each identity: the newest that meets the conditions, on any ref.
+// LatestOfIdentity keeps one finding of each identity: the newest that satisfies the conditions, on any ref.
 func LatestOfIdentity(where []predicate.Finding) predicate.Finding {
 	return oneOfIdentity(where, entsql.ColumnsGT)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/palisade/palisade/ent/predicate"
 )
 
-// queryPlan holds the conditions of a filter in the form that the database executes best. With projects, a page is
+// queryPlan holds the conditions of a filter in the form that the database executes fastest. With projects, a page is
 // merged from the newest findings of each of them.
 type queryPlan struct {
 	filter   *Filter

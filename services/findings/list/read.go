@@ -31,7 +31,7 @@ func (l *Lister) readPage(
 		l.imports.update(plan.filter.DeploymentID, pending)
 		if !slices.ContainsFunc(known, func(since int64) bool { return !slices.Contains(pending, since) }) {
 			return page, nil
-		} // an import was committed meanwhile: read again, with its findings
+		} // an import was committed concurrently: read again, with its findings
 	}
 }
 

@@ -70,8 +70,8 @@ func (f *Filter) topNPredicates(list []condition) []predicate.Finding {
 	return where
 }
 
-// topNPerProject selects the newest findings of the projects that meet the conditions, up to the given number of rows.
-// It reads at most twice that number from each project.
+// topNPerProject selects the newest findings of the projects that satisfy the conditions, up to the given number of
+// rows. It reads at most twice that number from each project.
 func topNPerProject(projects []int64, rows int, where []predicate.Finding) predicate.Finding {
 	return func(s *entsql.Selector) {
 		ofProject := func(project string) *entsql.Selector {
@@ -91,8 +91,8 @@ func topNPerProject(projects []int64, rows int, where []predicate.Finding) predi
 				store.IDRows(b, "project", projects)
 				b.WriteString(" CROSS JOIN LATERAL (").Join(each).WriteString(") AS newest")
 			} else {
-				// SQLite has no LATERAL. Every project's own page bounds the result: no row is older than the newest of the
-				// pages' last rows.
+				// SQLite has no LATERAL. The last row of each project's own page is a bound: no row of the result is older
+				// than the newest of these last rows.
 				last := ofProject("one")
 				last.Select(last.C(finding.FieldRelevantSince)).Offset(rows - 1).Limit(1)
 				b.WriteString("(SELECT findings.id, findings.relevant_since FROM ")

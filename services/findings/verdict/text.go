@@ -16,7 +16,7 @@ const (
 	MaxTag         = 60
 )
 
-// bound cuts and cleans the texts of a verdict, whatever a model wrote.
+// bound truncates and cleans the texts of a verdict, because a model may write anything.
 func (v *Verdict) bound() {
 	v.Reason = Text(v.Reason, MaxReason)
 	v.GuidanceSummary = Text(v.GuidanceSummary, MaxSummary)

@@ -1,8 +1,8 @@
 // Package verdict stores what automation says about a finding: the verdict with its reason, the guidance, a fix and the
 // component. AI tasks and workflow steps use it, so that both follow the same rules.
 //
-// Automation never overrides people. It may provisionally ignore an open rule-based code finding that nobody has
-// decided about, and undo that. It changes nothing else about triage (contract facts, section 4).
+// Automation never overrides people. It may provisionally ignore an open rule-based code finding that no person
+// has decided about, and undo that. It changes nothing else about triage (contract facts, section 4).
 package verdict
 
 import (

@@ -77,7 +77,7 @@ func Authorize(rule *optionsv1.MethodRule, p *Principal, grant *Grant) error {
 	case grant == nil:
 		return errNoDeployment()
 	case !slices.Contains(roles, grant.Role):
-		return apierr.PermissionDenied("the role %s may not do this: it takes one of %s", grant.Role, joinWords(roles))
+		return apierr.PermissionDenied("the role %s may not do this: it requires one of %s", grant.Role, joinWords(roles))
 	default:
 		return nil
 	}
@@ -107,7 +107,7 @@ func errScheme(rule *optionsv1.MethodRule) error {
 // errScope names the scope that a token lacks, when another scope than the Web API would do.
 func errScope(rule *optionsv1.MethodRule) error {
 	if scope, named := ruleScopes[rule.GetScope()]; named {
-		return apierr.NotFound("not found: this takes an API token with the scope %s or %s, without limited scopes", scope, ScopeWebAPI)
+		return apierr.NotFound("not found: this requires an API token with the scope %s or %s, without limited scopes", scope, ScopeWebAPI)
 	}
 	return apierr.NotFound("not found")
 }

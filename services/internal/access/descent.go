@@ -57,7 +57,7 @@ func (t *Tokens) Lock(ctx context.Context, tx *ent.Tx, which ...predicate.Token)
 // their state before.
 //
 // Look-ups of tokens do not check parents, so every descendant must be marked here. RevokeAll proceeds generation by
-// generation. A token that creates another one locks its own row meanwhile (see withinToken): either RevokeAll finds
+// generation. A token that creates another one locks its own row (see withinToken): either RevokeAll finds
 // the child, or the parent finds itself revoked.
 func (t *Tokens) RevokeAll(ctx context.Context, tx *ent.Tx, rows []*ent.Token) (ended []*ent.Token, err error) {
 	now := store.Micros(t.now())
@@ -78,7 +78,8 @@ func (t *Tokens) RevokeAll(ctx context.Context, tx *ent.Tx, rows []*ent.Token) (
 	return ended, nil
 }
 
-// withinToken checks that a new token does not exceed its parent, and keeps the parent from being revoked meanwhile.
+// withinToken checks that a new token does not exceed its parent, and keeps the parent from being revoked until the
+// transaction ends.
 func (t *Tokens) withinToken(ctx context.Context, tx *ent.Tx, caller *Principal, spec TokenSpec) error {
 	for _, scope := range spec.Scopes {
 		if !reachesAll(caller) && !slices.Contains(caller.Scopes, scope) {

@@ -17,9 +17,9 @@ const (
 	lookupTimeout = 10 * time.Second
 )
 
-// lookups finds tokens. Requests that arrive while a look-up of their token is running share the next one. That one
-// starts after all of them have arrived, so that none gets a result older than its request. Under load this reduces the
-// queries for a busy token to a fraction.
+// lookups finds tokens. Requests that arrive while a look-up of their token is running share the next look-up. It
+// starts after all of them have arrived, so that no request gets a result older than itself. Under load this reduces
+// the queries for a busy token to a fraction.
 //
 // A request whose shared look-up fails or takes too long makes its own, so that no request fails because of another
 // one. Requests that arrive later do not wait for a look-up that hangs.

@@ -26,8 +26,8 @@ const (
 	maxIDTokenLife = 24 * time.Hour
 )
 
-// oidcAlgorithms are the accepted signature algorithms, whatever the issuer announces. None uses a shared secret, which
-// would make every holder of the client secret an issuer, and "none" is never accepted.
+// oidcAlgorithms are the accepted signature algorithms, regardless of what the issuer announces. None uses a shared
+// secret, which would make every holder of the client secret an issuer, and "none" is never accepted.
 var oidcAlgorithms = []string{
 	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
 }

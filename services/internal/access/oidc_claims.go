@@ -24,7 +24,7 @@ const auditTeamMembers = "team_members"
 func (p *OIDC) refresh(ctx context.Context, found *Principal, who *identity) error {
 	return p.st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		issued := store.Micros(who.issuedAt)
-		// Of two concurrent tokens, the second waits here for the first.
+		// The second of two concurrent tokens waits here for the first.
 		newer, err := tx.User.Update().Where(user.ID(found.ID), user.Or(user.ClaimsAtIsNil(), user.ClaimsAtLT(issued))).
 			SetClaimsAt(issued).Save(ctx)
 		if err != nil || newer == 0 {

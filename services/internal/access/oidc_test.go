@@ -323,7 +323,7 @@ func TestOIDCCheckNamesWhatIsWrong(t *testing.T) {
 		{`{"issuer":"URL"}`, "", "jwks_uri"},
 		{`{"issuer":"URL","jwks_uri":"URL/none"}`, "", "404"},
 		{`{"issuer":"URL","jwks_uri":"URL/\u007f"}`, "", "keys"},
-		{good, "<html>", "no JSON Web Key Set"},
+		{good, "<html>", "not a JSON Web Key Set"},
 		{good, `{"keys":[]}`, "no key"},
 		{good, `{"keys":["` + strings.Repeat("x", maxKeySet) + `"]}`, "larger than"},
 	} {

@@ -53,7 +53,7 @@ func (p *OIDC) user(ctx context.Context, who *identity) (*Principal, error) {
 	}
 	found, err = findUser(ctx, p.st, known)
 	if err == nil && found == nil {
-		err = fmt.Errorf("user of subject %q is gone right after it was stored", who.Subject)
+		err = fmt.Errorf("user of subject %q was deleted right after it was stored", who.Subject)
 	}
 	return found, err
 }
@@ -180,12 +180,12 @@ func (p *OIDC) refusal(email string, verified bool) error {
 	invite := "ask an administrator to invite " + email
 	switch p.signIn.Admission {
 	case AdmitDomain:
-		return apierr.PermissionDenied("this account is no member, and has no verified e-mail address of a domain that may join: %s", invite)
+		return apierr.PermissionDenied("this account is not a member, and has no verified e-mail address of a domain that may join: %s", invite)
 	case AdmitClaim:
-		return apierr.PermissionDenied("this account is no member, and its token has no value in the claim %s that lets it join: "+
+		return apierr.PermissionDenied("this account is not a member, and its token has no value in the claim %s that lets it join: "+
 			"ask an administrator of the identity provider, or %s", p.signIn.Claim, invite)
 	default:
-		return apierr.PermissionDenied("this account is no member: %s", invite)
+		return apierr.PermissionDenied("this account is not a member: %s", invite)
 	}
 }
 

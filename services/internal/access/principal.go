@@ -44,7 +44,7 @@ func ParseRole(text string) (Role, error) {
 	return role, nil
 }
 
-// Scope is what an API token may be used for, whatever its role.
+// Scope is what an API token may be used for, regardless of its role.
 type Scope string
 
 // The scopes of API tokens. The contract calls the first the Web API permission.

@@ -144,7 +144,7 @@ func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(body, &set); err != nil {
-		return nil, fmt.Errorf("keys: the answer is no JSON Web Key Set: %w", err)
+		return nil, fmt.Errorf("keys: the response is not a JSON Web Key Set: %w", err)
 	}
 	var keys []jose.JSONWebKey
 	for _, raw := range set.Keys {

@@ -110,7 +110,7 @@ func readRule(files protodesc.Resolver, service, method string) (methodAccess, e
 	}
 	sd, ok := descriptor.(protoreflect.ServiceDescriptor)
 	if !ok {
-		return methodAccess{}, fmt.Errorf("%s is no service", service)
+		return methodAccess{}, fmt.Errorf("%s is not a service", service)
 	}
 	md := sd.Methods().ByName(protoreflect.Name(method))
 	if md == nil {
@@ -154,7 +154,7 @@ func checkRule(rule *optionsv1.MethodRule, md protoreflect.MethodDescriptor, dep
 	}
 	for _, scheme := range rule.GetSchemes() {
 		if scheme != optionsv1.Scheme_SCHEME_WEB_TOKEN && scheme != optionsv1.Scheme_SCHEME_JWT {
-			return fmt.Errorf("rule.schemes lists %v, which is no scheme", scheme)
+			return fmt.Errorf("rule.schemes lists %v, which is not a scheme", scheme)
 		}
 	}
 	return nil

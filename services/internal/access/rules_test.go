@@ -116,7 +116,7 @@ func TestLoadRulesRefuses(t *testing.T) {
 		"odd permission":       {&optionsv1.MethodRule{Permission: 77, Schemes: both, Maturity: beta}, slugField(), false, "rule.permission"},
 		"no maturity":          {&optionsv1.MethodRule{Permission: read, Schemes: both}, slugField(), false, "rule.maturity"},
 		"no schemes":           {&optionsv1.MethodRule{Permission: read, Maturity: beta}, slugField(), false, "rule.schemes is empty"},
-		"odd scheme":           {&optionsv1.MethodRule{Permission: read, Schemes: []optionsv1.Scheme{0}, Maturity: beta}, slugField(), false, "which is no scheme"},
+		"odd scheme":           {&optionsv1.MethodRule{Permission: read, Schemes: []optionsv1.Scheme{0}, Maturity: beta}, slugField(), false, "which is not a scheme"},
 		"public schemes":       {&optionsv1.MethodRule{Permission: public, Schemes: both, Maturity: beta}, nil, false, "but the RPC is public"},
 		"no deployment":        {&optionsv1.MethodRule{Permission: read, Schemes: both, Maturity: beta}, nil, false, "neither a deployment_id nor a deployment_slug"},
 		"stream without":       {&optionsv1.MethodRule{Permission: upload, Schemes: both, Maturity: beta}, nil, true, "neither a deployment_id nor a deployment_slug"},
@@ -146,7 +146,7 @@ func TestLoadRulesRefusesUnknownServices(t *testing.T) {
 		"palisade.findings.v1.FindingsService":     {Methods: []grpc.MethodInfo{{Name: "NoSuch"}}},
 		"palisade.findings.v1.ListFindingsRequest": {Methods: []grpc.MethodInfo{{Name: "Do"}}},
 	})
-	for _, want := range []string{"other.v1.Things/Do", "FindingsService/NoSuch", "ListFindingsRequest is no service"} {
+	for _, want := range []string{"other.v1.Things/Do", "FindingsService/NoSuch", "ListFindingsRequest is not a service"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want all problems, with %q", err, want)
 		}

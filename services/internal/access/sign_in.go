@@ -14,7 +14,7 @@ type Admission string
 
 // The admission policies. Under each of them, an invitation to the verified e-mail address admits its holder.
 const (
-	// AdmitInvited admits nobody else.
+	// AdmitInvited admits only users with an invitation.
 	AdmitInvited Admission = "invited"
 	// AdmitDomain admits users with a verified address in certain domains.
 	AdmitDomain Admission = "domain"

@@ -125,7 +125,7 @@ func (i *Issuer) signingKey(ctx context.Context) (signer, error) {
 	row, err := i.st.Reader.SigningKey.Query().Where(signingkey.RetiredAtIsNil()).
 		Order(signingkey.ByCreatedAt(sql.OrderDesc()), signingkey.ByID(sql.OrderDesc())).First(ctx)
 	if ent.IsNotFound(err) {
-		return signer{}, apierr.FailedPrecondition("there is no key to sign with: start the server once, which makes it")
+		return signer{}, apierr.FailedPrecondition("no signing key exists: start the server once to create it")
 	}
 	if err != nil {
 		return signer{}, err

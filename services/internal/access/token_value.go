@@ -71,7 +71,7 @@ func CheckTokenValue(value string) error {
 }
 
 // isRepetitive reports values such as aaaaaaaa and passw0rdpassw0rd. It does not measure entropy; it catches values
-// that only meet the minimum length.
+// that satisfy only the minimum length.
 func isRepetitive(value string) bool {
 	distinct := map[byte]bool{}
 	for i := range len(value) {

@@ -99,7 +99,7 @@ func (u *usage) flush(ctx context.Context, now time.Time) error {
 	defer cancel()
 	err := u.st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		for batch := range slices.Chunk(ids, usageBatch) {
-			// The condition keeps what another node wrote meanwhile.
+			// The condition keeps a recent time that another node has written.
 			err := tx.Token.Update().
 				Where(token.IDIn(batch...), token.Or(token.LastUsedAtIsNil(),
 					token.LastUsedAtLTE(store.Micros(now.Add(-usageResolution))))).

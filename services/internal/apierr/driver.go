@@ -23,7 +23,7 @@ const (
 	textFull     = "the server's disk has no room for this change: its administrator has to make room"
 	textBusy     = "the database is busy: try again"
 	textDown     = "the database cannot be reached: try again"
-	textReadOnly = "the database takes no changes now: try again"
+	textReadOnly = "the database accepts no writes now: try again"
 	textBroken   = "the database cannot read or write its files now: try again"
 	textTaken    = "a thing of this name exists"
 	textDangling = "the change names a thing that does not exist, or removes one that is in use"

@@ -117,7 +117,7 @@ func TestEveryErrorOfADatabase(t *testing.T) {
 	}
 }
 
-// A server that refuses connections is unavailable, whatever the cause. A caller that disconnected is cancelled.
+// A server that refuses connections is unavailable, regardless of the cause. A caller that disconnected is cancelled.
 func TestConnectionsThatWereNotMade(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

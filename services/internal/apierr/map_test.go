@@ -119,7 +119,7 @@ func TestStaleSaysTheVersion(t *testing.T) {
 	}
 }
 
-// TestMapNeverLeaks: no text of a raw error leaks, whatever wraps it.
+// TestMapNeverLeaks: no text of a raw error leaks, with any wrapping.
 func TestMapNeverLeaks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		err := errors.New(secret)

@@ -160,7 +160,7 @@ func (n planNode) changed() int64 {
 // much as that, so a sequential scan is right for a tenth of a table's rows.
 const pageCosts = 10
 
-// count adds the rows that scans have read and that joins have compared in vain.
+// count adds the rows that scans have read, and the rows that joins have compared without a match.
 func (n planNode) count(into *Executed) {
 	loops := max(n.Loops, 0)
 	into.Looked += int64(n.FilteredJoins * loops)

@@ -36,20 +36,20 @@ var (
 )
 
 // mark extends a key to record that the store has origins. It appends zeros, with which HMAC pads keys anyway (RFC
-// 2104), so the hashes stay the same, also for nodes of the previous version. The key is stored sealed: without the
-// key file nobody can remove the mark or create a key without one.
+// 2104), so the hashes stay the same, also for nodes of the previous version. The key is stored sealed: only with
+// the key file can the mark be removed, or a key without one be created.
 func mark(key []byte) []byte {
 	return append(bytes.Clone(key[:keySize]), make([]byte, markedSize-keySize)...)
 }
 
-// Open opens a store's trail for writing. In an empty store it creates the key. A store from before origins gets
-// them now. In any other store a missing key is ErrNoKey.
+// Open opens a store's trail for writing. In an empty store it creates the key. A store from a version without
+// origins gets them now. In any other store a missing key is ErrNoKey.
 func Open(ctx context.Context, st *store.Store, keyring *secret.Keyring, log *slog.Logger) (*Trail, error) {
 	t, err := Read(ctx, st, keyring, log)
 	if errors.Is(err, ErrNoKey) {
 		var fresh bool
 		if fresh, err = isFresh(ctx, st); err == nil && !fresh {
-			// Read again: another node may have created the key meanwhile. A node creates it before anything else.
+			// Read again: another node may have created the key concurrently. Creating it is the first write of a node.
 			t, err = Read(ctx, st, keyring, log)
 		}
 	}
@@ -106,7 +106,7 @@ func isFresh(ctx context.Context, st *store.Store) (bool, error) {
 	return true, nil
 }
 
-// BeginTrails is Establish for operators: each chain that it begins gets an entry of the call as its first.
+// BeginTrails is Establish for operators: the first entry of each new chain is the entry of the call.
 func BeginTrails(ctx context.Context, st *store.Store, keyring *secret.Keyring, log *slog.Logger, call Call) (adopted []int64, err error) {
 	_, adopted, err = establish(ctx, st, keyring, log, &call)
 	return adopted, err

@@ -111,30 +111,30 @@ var tamperings = []struct {
 		nil, []string{"added"}},
 	{"an entry of another deployment", []string{"DELETE FROM audit_entries" + of + "= 1", "UPDATE audit_entries SET deployment_id = 1 WHERE deployment_id = 2 AND sequence = 1"},
 		nil, []string{"#1", "moved"}},
-	// The following attacks leave the chain alone, or make it look as if there had never been one.
+	// The following attacks do not change the chain, or make it look as if there had never been one.
 	{"all numbers set to 0, and the head removed", []string{"UPDATE audit_entries SET sequence = 0", "DELETE FROM audit_heads"}, nil,
-		[]string{"record", "removed", "5 entries were taken out"}},
+		[]string{"origin", "removed", "5 entries were taken out"}},
 	{"all numbers set to 0", []string{"UPDATE audit_entries SET sequence = 0"}, nil, []string{"#1 to #5", "5 entries were taken out"}},
 	{"negative numbers", []string{"UPDATE audit_entries SET sequence = -sequence", "DELETE FROM audit_heads"}, nil, []string{"taken out"}},
 	{"all numbers set to 0, and the hashes removed", []string{"UPDATE audit_entries SET sequence = 0, hash = NULL, previous_hash = NULL", "DELETE FROM audit_heads"}, nil,
-		[]string{"record", "5 entries without a place in the trail were added"}},
-	{"everything removed", []string{"DELETE FROM audit_entries", "DELETE FROM audit_heads"}, nil, []string{"record", "removed"}},
+		[]string{"origin", "5 entries without a place in the trail were added"}},
+	{"everything removed", []string{"DELETE FROM audit_entries", "DELETE FROM audit_heads"}, nil, []string{"origin", "removed"}},
 	{"everything removed, and an entry forged", []string{"DELETE FROM audit_entries", "DELETE FROM audit_heads", outside}, nil,
-		[]string{"record", "1 entries without a place"}},
+		[]string{"origin", "1 entries without a place"}},
 	{"everything of one deployment removed", []string{"DELETE FROM audit_entries WHERE deployment_id = 1", "DELETE FROM audit_heads WHERE deployment_id = 1"}, nil,
-		[]string{"record", "removed"}},
+		[]string{"origin", "removed"}},
 	{"everything removed but an empty head", []string{"DELETE FROM audit_entries", "UPDATE audit_heads SET sequence = 0, hash = NULL, seal = NULL"}, nil, []string{"head", "forged"}},
-	{"everything removed, head and record", []string{"DELETE FROM audit_entries", "UPDATE audit_heads SET sequence = 0, hash = NULL, seal = NULL, origin = NULL"}, nil,
-		[]string{"head", "forged", "record"}},
+	{"everything removed, head and origin", []string{"DELETE FROM audit_entries", "UPDATE audit_heads SET sequence = 0, hash = NULL, seal = NULL, origin = NULL"}, nil,
+		[]string{"head", "forged", "origin"}},
 	{"everything removed, and a head of no deployment", []string{"DELETE FROM audit_entries", "DELETE FROM audit_heads", "INSERT INTO audit_heads (deployment_id, sequence) VALUES (1, 0)"}, nil,
-		[]string{"head", "record"}},
-	{"the record removed", []string{"UPDATE audit_heads SET origin = NULL"}, nil, []string{"record", "removed"}},
-	{"the record edited", []string{"UPDATE audit_heads SET origin = seal"}, nil, []string{"record", "edited"}},
-	{"the record cut", []string{"UPDATE audit_heads SET origin = hash"}, nil, []string{"record", "edited"}},
-	{"the record of another deployment", []string{"UPDATE audit_heads SET origin = (SELECT origin FROM audit_heads WHERE deployment_id = 2) WHERE deployment_id = 1"}, nil,
-		[]string{"record", "another deployment"}},
+		[]string{"head", "origin"}},
+	{"the origin removed", []string{"UPDATE audit_heads SET origin = NULL"}, nil, []string{"origin", "removed"}},
+	{"the origin edited", []string{"UPDATE audit_heads SET origin = seal"}, nil, []string{"origin", "edited"}},
+	{"the origin cut", []string{"UPDATE audit_heads SET origin = hash"}, nil, []string{"origin", "edited"}},
+	{"the origin of another deployment", []string{"UPDATE audit_heads SET origin = (SELECT origin FROM audit_heads WHERE deployment_id = 2) WHERE deployment_id = 1"}, nil,
+		[]string{"origin", "another deployment"}},
 	{"everything of another deployment", []string{"DELETE FROM audit_entries WHERE deployment_id = 1", "DELETE FROM audit_heads WHERE deployment_id = 1",
-		"UPDATE audit_entries SET deployment_id = 1", "UPDATE audit_heads SET deployment_id = 1"}, nil, []string{"#1", "moved", "forged", "record"}},
+		"UPDATE audit_entries SET deployment_id = 1", "UPDATE audit_heads SET deployment_id = 1"}, nil, []string{"#1", "moved", "forged", "origin"}},
 	{"a forged entry outside of the chain", []string{forged("1", "0", "NULL")}, nil, []string{"1 entries without a place in the trail were added"}},
 	{"a forged old entry outside of the chain", []string{strings.Replace(forged("1", "0", "NULL"), ", at ", ", 1 ", 1)}, nil, []string{"added"}},
 	{"a forged entry with a hash outside of the chain", []string{forged("1", "0", "hash")}, nil, []string{"taken out"}},
@@ -232,7 +232,7 @@ func TestTamperedTrailStaysBroken(t *testing.T) {
 		for name, statements := range map[string][]string{
 			"numbers": {"UPDATE audit_entries SET sequence = 0", "DELETE FROM audit_heads"},
 			"all":     {"DELETE FROM audit_entries", "DELETE FROM audit_heads"},
-			"record":  {"UPDATE audit_heads SET origin = NULL"},
+			"origin":  {"UPDATE audit_heads SET origin = NULL"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				n := n.fresh(t)
@@ -244,7 +244,7 @@ func TestTamperedTrailStaysBroken(t *testing.T) {
 				must(t, err)
 				n.trail = again
 				n.tags(acme, "c", "d")
-				n.wantBroken(acme, "record")
+				n.wantBroken(acme, "origin")
 				if _, err := n.trail.Anchor(t.Context(), acme, "acme"); err == nil {
 					t.Error("an anchor of a tampered trail is exported")
 				}
@@ -268,6 +268,6 @@ func TestMovedToAnotherStore(t *testing.T) {
 			t.Errorf("deployments %v got an origin although their heads are forged", begun)
 		}
 		n.trail = again
-		n.wantBroken(acme, "#1", "forged", "record")
+		n.wantBroken(acme, "#1", "forged", "origin")
 	})
 }

@@ -76,7 +76,7 @@ func TestUpgrade(t *testing.T) {
 			{oldEntry, "DELETE FROM audit_entries WHERE id = (SELECT MAX(id) FROM audit_entries)", "1 entries without a place in the trail were added"},
 			{"UPDATE audit_entries SET actor_id = 8 WHERE sequence = 0", "UPDATE audit_entries SET actor_id = 7 WHERE sequence = 0", "from before the trail were edited"},
 			{"UPDATE audit_entries SET sequence = -1 WHERE sequence = 0", "UPDATE audit_entries SET sequence = 0 WHERE sequence = -1", "from before the trail were edited"},
-			{"UPDATE audit_heads SET origin = NULL WHERE deployment_id = 1", "", "record"},
+			{"UPDATE audit_heads SET origin = NULL WHERE deployment_id = 1", "", "origin"},
 		} {
 			n.sql(c.tamper)
 			n.wantBroken(acme, c.want)
@@ -86,7 +86,7 @@ func TestUpgrade(t *testing.T) {
 			}
 		}
 		n.reopen()
-		n.wantBroken(acme, "record") // a later start does not upgrade again
+		n.wantBroken(acme, "origin") // a later start does not upgrade again
 		if _, begun, err := audit.Establish(t.Context(), n.store, n.keyring, slog.New(slog.DiscardHandler)); err != nil || len(begun) != 1 || begun[0] != acme {
 			t.Errorf("begin: %v, %v", begun, err)
 		}

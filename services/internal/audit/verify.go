@@ -43,8 +43,8 @@ type Broken struct {
 }
 
 // Verify checks the chain of a deployment from its beginning, and compares it with entries that are known from
-// elsewhere. Entries that are appended meanwhile may or may not be part of the report. progress is called with the
-// number of entries so far; it may be nil.
+// elsewhere. Entries that are appended during the check may or may not be part of the report. progress is called with
+// the number of entries so far; it may be nil.
 func (t *Trail) Verify(ctx context.Context, deploymentID int64, known []Anchor, progress func(entries int64)) (Report, error) {
 	v := &verification{trail: t, known: map[int64][]Anchor{}, progress: progress}
 	for _, a := range known {
@@ -73,7 +73,7 @@ func (v *verification) broken(sequence int64, format string, args ...any) {
 
 func (v *verification) intact() bool { return len(v.report.Broken) == 0 }
 
-// run checks the chain and then everything beside it, because tampering with one can hide in the other.
+// run checks the chain and then everything outside it, because tampering with one can hide in the other.
 func (v *verification) run(ctx context.Context) error {
 	head, err := v.chain(ctx)
 	if err != nil {
@@ -235,11 +235,11 @@ func (v *verification) checkOrigin(head *ent.AuditHead) {
 	origin, err := v.trail.originOf(head)
 	switch {
 	case err != nil:
-		v.broken(0, "the record that there is a trail was edited, or put here from another deployment")
+		v.broken(0, "the origin of the trail was edited, or copied from another deployment")
 	case origin == nil && v.trail.marked:
-		v.broken(0, "the record that there is a trail, which is made with the deployment, was removed: the whole trail, or a part of it, may be missing")
+		v.broken(0, "the origin of the trail, which is created with the deployment, was removed: the whole trail, or a part of it, may be missing")
 	case origin != nil && !v.trail.marked:
-		v.broken(0, "the key of the trail was put back from an older copy: from before it was recorded that there is a trail")
+		v.broken(0, "the key of the trail was restored from an older copy, from before the origin was created")
 	}
 	v.report.Origin = origin
 }

@@ -25,8 +25,8 @@ const (
 	runeBytes = utf8.UTFMax
 )
 
-// The memory of one element besides its own bytes: a slot in a list that doubles when it grows, or a share of the
-// buckets of a map.
+// The memory of one element in addition to its own bytes: a slot in a list that doubles when it grows, or a share of
+// the buckets of a map.
 const (
 	scalarCost  = 16
 	textCost    = 48

@@ -20,7 +20,7 @@ func Wire(data []byte, descriptor protoreflect.MessageDescriptor) (int64, error)
 }
 
 // Scalars returns the part of an encoded message with its own numbers and texts, within their limits, without lists and
-// messages. Of invalid data it returns what comes before the error.
+// messages. For invalid data it returns the part before the error.
 func Scalars(data []byte, descriptor protoreflect.MessageDescriptor) []byte {
 	m := Of(descriptor)
 	var scalars []byte

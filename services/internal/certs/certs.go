@@ -32,7 +32,7 @@ type fingerprint struct {
 	certSize, keySize int64
 }
 
-// Load reads the certificate and key. It fails when the files cannot be read, do not match, or hold a certificate that
+// Load reads the certificate and key. It fails if the files cannot be read, do not match, or hold a certificate that
 // is not valid now. log gets a line for each change of the files; nil is slog.Default.
 func Load(certFile, keyFile string, log *slog.Logger) (*Reloader, error) {
 	return load(certFile, keyFile, log, time.Now)

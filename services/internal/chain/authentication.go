@@ -10,7 +10,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
-// authenticate identifies the caller. Public RPCs do not verify credentials, so that a stale one cannot fail a probe.
+// authenticate identifies the caller. Public RPCs do not verify credentials, so that a probe with an outdated
+// credential does not fail.
 func authenticate(d Deps) Link {
 	return check(func(ctx context.Context, c *call) (context.Context, error) {
 		if c.rule == nil {

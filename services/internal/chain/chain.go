@@ -49,7 +49,7 @@ type Deps struct {
 	Corrupt func(error)
 	// Calls counts every unary call that changes nothing.
 	Calls *traffic.Calls
-	// RequestTimeout limits every unary call and UploadTimeout every upload, whatever the caller's own deadline. 0
+	// RequestTimeout limits every unary call and UploadTimeout every upload, regardless of the caller's own deadline. 0
 	// means no limit. Over gRPC it does not end the wait for the message.
 	RequestTimeout, UploadTimeout time.Duration
 	// Draining is done when the server stops. Streams without an end of their own (health watches, reflection) end
@@ -89,7 +89,7 @@ func New(d Deps) ([]Link, error) {
 }
 
 // countCalls counts unary reads as in-flight requests, so that long work can yield to them. Writes do not count: a
-// write may wait for that very work, and then each would wait for the other. A request that is still arriving does not
+// write may wait for the long work, which would then wait for the write. A request that is still arriving does not
 // count either, because its sender may be slow.
 func countCalls(calls *traffic.Calls) Link {
 	return Link{

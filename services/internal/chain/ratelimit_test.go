@@ -15,7 +15,7 @@ func token(id int64) *call {
 	return &call{principal: &access.Principal{Kind: access.KindToken, ID: id}, remote: "192.0.2.1"}
 }
 
-// In any period a credential gets at most the burst plus the rate. A caller that waits as long as told gets in.
+// In any period a credential gets at most the burst plus the rate. A caller that waits for the retry delay is accepted.
 func TestLimiterKeepsItsRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perSecond := rapid.Float64Range(0.1, 500).Draw(t, "rate")
@@ -84,7 +84,7 @@ func TestLimiterOff(t *testing.T) {
 	}
 }
 
-// Unauthenticated callers cannot evict the buckets of authenticated ones, however many addresses they have.
+// Unauthenticated callers cannot evict the buckets of authenticated ones, even with many addresses.
 func TestLimiterIsBounded(t *testing.T) {
 	l, err := newLimiter(1, func() {})
 	if err != nil {

@@ -43,8 +43,8 @@ func (g readGates) of(method string) *gate.Gate {
 }
 
 // limitReads keeps a deployment with many concurrent reads from blocking others. Writes do not pass this gate, because
-// they share the writer (see store.Write): a write that waits there behind a long import must not hold a place of a
-// read. Streams do not pass it either, because they mostly wait for their caller.
+// they share the writer (see store.Write): a write that waits there for a long import must not hold a slot of a read.
+// Streams do not pass it either, because they mostly wait for their caller.
 func limitReads(gates readGates) Link {
 	return Link{
 		Name: "reads",

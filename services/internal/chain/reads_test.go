@@ -44,7 +44,7 @@ func TestReadsShareTheNode(t *testing.T) {
 			for range calls {
 				group.Go(func() { errs <- get(u.conns[transport], acme, "acme") })
 			}
-			<-begun // more may run now; all of them hold their places
+			<-begun // more may run now; all of them hold their slots
 			must(t, get(u.conns[transport], u.tokens["globex"], "globex"))
 			if running := len(begun); running > calls/2 {
 				t.Errorf("%d calls of one deployment run at the same time", running)

@@ -12,8 +12,8 @@ import (
 	"github.com/palisade/palisade/services/internal/gate"
 )
 
-// A write that readers may make (marking notifications as seen) waits for the writer without holding a place of a read.
-// Otherwise a few of them behind a long import would block all reads.
+// A write that readers may make (marking notifications as seen) waits for the writer without holding a slot of a read.
+// Otherwise a few of them that wait for a long import would block all reads.
 func TestWritesOfReadersHoldNoPlace(t *testing.T) {
 	link := limitReads(readGates{reports: gate.New(4, gate.Share(1)), others: gate.New(4, gate.Share(1))})
 	call := func(deployment int64, kind optionsv1.Audit, handler grpc.UnaryHandler) error {
@@ -59,7 +59,7 @@ func TestWritesOfReadersHoldNoPlace(t *testing.T) {
 	}
 }
 
-// Reports may wait for a replica that hangs. They have their own places, so lists are not blocked.
+// Reports may wait for a replica that hangs. They have their own slots, so lists are not blocked.
 func TestReportsHoldNoPlaceOfLists(t *testing.T) {
 	gates := readGates{reports: gate.New(2, gate.Share(1)), others: gate.New(2, gate.Share(1))}
 	for deployment := range int64(2) {

@@ -45,7 +45,7 @@ func (t tenants) enter(ctx context.Context, c *call, request proto.Message) (con
 	c.request = request
 	grant, err := t.grant(c, request)
 	if err != nil {
-		if !errors.Is(err, c.unreadable) { // which denies nobody
+		if !errors.Is(err, c.unreadable) { // which denies no caller
 			t.audit.denied(ctx, c, err)
 		}
 		return nil, err

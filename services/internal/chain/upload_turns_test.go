@@ -2,7 +2,7 @@ package chain
 
 import "testing"
 
-// Even a node with one processor has two places: a report that takes minutes to read leaves the other one free.
+// Even a node with one processor has two slots: a report that takes minutes to read leaves the other one free.
 func TestUploadsOfOneProcessor(t *testing.T) {
 	if g := newUploadGate(UploadLimits{}, func() {}); g.limits.AtOnce < 2 {
 		t.Errorf("there are %d places", g.limits.AtOnce)

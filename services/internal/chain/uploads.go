@@ -28,7 +28,7 @@ type UploadLimits struct {
 	// deployment could hold all of them.
 	AtOnce int
 	// PerDeployment is the limit of one deployment. 0 means fair sharing, as with background jobs: a deployment gets
-	// another place only while fewer of its uploads run than places are free. That is half of AtOnce if it is alone.
+	// another slot only while it holds fewer slots than are free. That is half of AtOnce if it is alone.
 	PerDeployment int
 	// Queue is how many more uploads of one deployment may be arriving or waiting.
 	Queue int
@@ -40,7 +40,7 @@ type UploadLimits struct {
 const uploadRetry = 10 * time.Second
 
 // uploadGate limits concurrent uploads. Uploads of a deployment run in the order of their complete arrival.
-// An upload that is still arriving holds no place, so that slow senders block nobody.
+// An upload that is still arriving holds no slot, so that slow senders do not block others.
 type uploadGate struct {
 	limits  UploadLimits
 	refused func()
@@ -106,7 +106,7 @@ func errUploadQueue(present int) error {
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(uploadRetry)})
 }
 
-// uploadStream delays the end of the messages until the upload has a place.
+// uploadStream delays the end of the messages until the upload has a slot.
 type uploadStream struct {
 	grpc.ServerStream
 	ctx          context.Context
@@ -118,7 +118,7 @@ type uploadStream struct {
 // Context is the context of the call.
 func (s *uploadStream) Context() context.Context { return s.ctx }
 
-// RecvMsg receives the next message. Before io.EOF it waits for a place, at most until ctx ends.
+// RecvMsg receives the next message. Before io.EOF it waits for a slot, at most until ctx ends.
 func (s *uploadStream) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
 	if !errors.Is(err, io.EOF) || s.ended {

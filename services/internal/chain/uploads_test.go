@@ -73,8 +73,8 @@ func (u *uploadTest) begin(conn grpc.ClientConnInterface, slug string) scansv1.R
 	return stream
 }
 
-// Uploads of a deployment are processed one after the other. An upload that is still arriving blocks nobody, and
-// deployments do not block each other.
+// Uploads of a deployment are processed one after the other. An upload that is still arriving does not block
+// others, and deployments do not block each other.
 func TestUploadsTakeTurns(t *testing.T) {
 	for _, transport := range []string{"grpc", "http"} {
 		t.Run(transport, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestUploadQueueIsBounded(t *testing.T) {
 	}
 }
 
-// A caller that disconnects while waiting gives its place to the next one.
+// A caller that disconnects while waiting gives its turn to the next one.
 func TestUploadWaitsNoLongerThanItsCaller(t *testing.T) {
 	u := newUploadTest(t, chain.UploadLimits{AtOnce: 1, PerDeployment: 1, Queue: 8})
 	conn := u.conns["grpc"]
@@ -178,7 +178,7 @@ func TestUploadWaitsNoLongerThanItsCaller(t *testing.T) {
 	group.Wait()
 }
 
-// A slow upload over gRPC is ended and its place is free. The same holds at the upload timeout for one that sends
+// A slow upload over gRPC is ended and its slot is free. The same holds at the upload timeout for one that sends
 // nothing, even if its connection stays open.
 func TestSlowUploadsAreEnded(t *testing.T) {
 	mebi := make([]byte, 1<<20)

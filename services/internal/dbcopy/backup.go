@@ -29,9 +29,9 @@ type Contents struct {
 	Findings int64
 }
 
-// Backup copies a SQLite database into a new file. The database may be written to meanwhile. The copy is a snapshot
-// from a moment after the call, with everything that was committed before. progress is called with the number of
-// pages. The file is either complete and durable under its name, or absent.
+// Backup copies a SQLite database into a new file. The database may be written to during the copy. The copy is a
+// snapshot from a moment after the call, with everything that was committed before. progress is called with the number
+// of pages. The file is either complete and durable under its name, or absent.
 func Backup(ctx context.Context, from, to string, progress func(done, total int64)) (_ Contents, err error) {
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {

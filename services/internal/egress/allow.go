@@ -56,7 +56,7 @@ func (l *allowList) add(entry string) error {
 	if strings.Contains(host, "/") {
 		prefix, err := netip.ParsePrefix(host)
 		if err != nil {
-			return fmt.Errorf("%q is no range such as 10.0.0.0/8 or fd00::/8; a host is written without scheme and path", entry)
+			return fmt.Errorf("%q is not a range such as 10.0.0.0/8 or fd00::/8; a host is written without scheme and path", entry)
 		}
 		if masked := prefix.Masked(); masked != prefix {
 			return fmt.Errorf("%q: the address has bits beyond the range; write %s, or the address without /%d", entry, masked, prefix.Bits())

@@ -69,7 +69,7 @@ func TestAllowListProblems(t *testing.T) {
 		"git.internal:":           `port ""`,
 		"*.internal":              "'*'",
 		"git internal":            "' '",
-		"10.0.0.0/33":             "no range",
+		"10.0.0.0/33":             "is not a range",
 		"10.1.2.3/8":              "write 10.0.0.0/8",
 		"fd00::1/64":              "write fd00::/64",
 		"300.1.1.1":               "ends in a number",
@@ -83,7 +83,7 @@ func TestAllowListProblems(t *testing.T) {
 		"git..internal":           "empty",
 		strings.Repeat("a", 64):   "63",
 		strings.Repeat("a.", 200): "253",
-		":443":                    "no host name",
+		":443":                    "is not a host name",
 		"user@git.internal":       "'@'",
 	} {
 		_, err := New(Config{Allow: "ok.internal," + entry})

@@ -51,8 +51,8 @@ func (g *Guard) Client(l Limits) *http.Client {
 	}
 }
 
-// newTransport uses no proxy, because a proxy would connect for us, past the check. A network that requires a proxy
-// needs a transparent one.
+// newTransport uses no proxy, because a proxy would connect on our behalf and bypass the check. A network that requires
+// a proxy needs a transparent one.
 func newTransport(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
 	return &http.Transport{
 		DialContext:            dial,
@@ -71,7 +71,7 @@ func newTransport(dial func(ctx context.Context, network, address string) (net.C
 	}
 }
 
-// keptHeaders are sent to another origin. Every other header may be a credential, whatever its name.
+// keptHeaders are sent to another origin. Every other header may be a credential, regardless of its name.
 var keptHeaders = map[string]bool{
 	"Accept": true, "Accept-Encoding": true, "Accept-Language": true, "Content-Type": true, "User-Agent": true,
 }

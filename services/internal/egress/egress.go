@@ -15,7 +15,7 @@ import (
 // Config configures a Guard.
 type Config struct {
 	// Allow lists permitted private destinations, separated by commas: host, host:port, address, address:port, range
-	// (10.0.0.0/8) and range:port. A host permits whatever its name resolves to at the time of the call.
+	// (10.0.0.0/8) and range:port. A host permits all addresses that its name has at the time of the call.
 	Allow string
 	// UserAgent is the User-Agent header of all requests.
 	UserAgent string
@@ -25,7 +25,7 @@ type Config struct {
 	resolver *net.Resolver // for tests; nil is the system's resolver
 }
 
-// Limits of a Guard, besides the limits of a call.
+// Limits of a Guard, in addition to the limits of a call.
 const (
 	connectTimeout = 10 * time.Second
 	maxHeaderBytes = 64 << 10
@@ -52,8 +52,8 @@ func New(c Config) (*Guard, error) {
 	return g, nil
 }
 
-// Allowing returns a guard that also permits one host:port, whatever it resolves to. It is for a host that the operator
-// configures outside the allow list, such as the mail server.
+// Allowing returns a guard that also permits one host:port, regardless of its address. It is for a host that the
+// operator configures outside the allow list, such as the mail server.
 func (g *Guard) Allowing(hostPort string) (*Guard, error) {
 	c := g.config
 	c.Allow = strings.Trim(c.Allow+","+hostPort, ",")

@@ -62,7 +62,7 @@ const (
 
 // Describe returns why a call failed, in short words for the tenant who chose the host. A refused address, a name
 // without an address, a closed port, a filtered port, a port of another protocol and a silent port have the same text,
-// so that nobody can scan a network through this server. More detail is given only for a host that has identified
+// so that tenants cannot scan a network through this server. More detail is given only for a host that has identified
 // itself, by an HTTP response or by the certificate of a TLS server. nil gives "".
 func Describe(err error) string {
 	var certificate *tls.CertificateVerificationError

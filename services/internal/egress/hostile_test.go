@@ -55,7 +55,7 @@ func wanted(mode egresstest.Mode, sending bool, err error) bool {
 		return errors.Is(err, context.DeadlineExceeded) && strings.Contains(text, "broke off")
 	case egresstest.Reset: // a reset may overtake the response while much is being sent
 		return err != nil && (sending || strings.Contains(text, "broke off"))
-	case egresstest.Redirects: // likewise: the connection of a response ends before everything is sent
+	case egresstest.Redirects: // the connection of a response ends before everything is sent
 		return errors.Is(err, context.DeadlineExceeded) || err != nil && sending
 	case egresstest.HalfClosed, egresstest.Endless1xx:
 		return err != nil && !errors.Is(err, context.DeadlineExceeded)
@@ -119,7 +119,7 @@ func TestTransportAloneIsBounded(t *testing.T) {
 	}
 }
 
-// A response that nobody closes does not keep its connection beyond the timeout of the call.
+// A response that is never closed does not keep its connection beyond the timeout of the call.
 func TestForgottenBodyIsClosed(t *testing.T) {
 	r := egresstest.Start(t, egresstest.SlowBody, egresstest.Options{})
 	response, err := newGuard(t, nil).Client(egress.Limits{Timeout: 100 * time.Millisecond}).Get(r.URL) //nolint:bodyclose // it is the point

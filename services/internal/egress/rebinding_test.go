@@ -28,7 +28,7 @@ func TestRebinding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What a check before the call would see:
+	// A check before the call would see this address:
 	addresses, err := resolver.LookupNetIP(t.Context(), "ip4", "rebind.test")
 	if err != nil || len(addresses) != 1 || refusalOf(addresses[0]) != "" {
 		t.Fatalf("the first answer is to be public: %v, %v", addresses, err)

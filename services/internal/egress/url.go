@@ -25,7 +25,7 @@ func (g *Guard) CheckURL(raw string) error {
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Opaque != "" || u.Scheme == "" {
-		return errors.New("must be an https:// URL with a host, such as https://hooks.example.com/palisade; got something that is no URL")
+		return errors.New("must be an https:// URL with a host, such as https://hooks.example.com/palisade; got text that is not a URL")
 	}
 	return g.checkParsed(u)
 }
@@ -79,7 +79,7 @@ func normalHost(host string) string { return strings.ToLower(strings.TrimSuffix(
 // an IPv4 address (0x7f.1, 2130706433), and letters beyond ASCII may normalize to digits and dots.
 func hostProblem(name string) string {
 	if name == "" {
-		return "is no host name"
+		return "is not a host name"
 	}
 	if len(name) > 253 {
 		return "is longer than 253 characters"

@@ -178,7 +178,7 @@ func (g *gateway) forRouter(r *http.Request) (*http.Request, error) {
 			routed.Header[name] = values[:1]
 		}
 	}
-	// Keep all of them, so that the interceptors refuse more than one: a proxy in front may have checked another than
+	// Keep all values, so that the interceptors can refuse more than one: a proxy may have checked a value other than
 	// the first.
 	if values := r.Header["Authorization"]; len(values) > 1 {
 		routed.Header["Authorization"] = values
@@ -197,7 +197,7 @@ func (g *gateway) forRouter(r *http.Request) (*http.Request, error) {
 	return routed, nil
 }
 
-// noBody replaces a response that the caller already has.
+// noBody stands for a response that the caller already has; it has no body.
 type noBody struct{}
 
 // withoutKnown suppresses a response that the caller already has.

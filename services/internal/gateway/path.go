@@ -16,7 +16,7 @@ import (
 var encodedSlash = regexp.MustCompile(`(?i)%2f`)
 
 // canonicalPath escapes every segment of the path in the same way, with escaped slashes as literal ones. Patterns then
-// match whatever the client escaped, and every value is unescaped exactly once.
+// match regardless of what the client escaped, and every value is unescaped exactly once.
 func canonicalPath(target *url.URL) (string, error) {
 	if target.RawPath == "" && needsNoEscape(target.Path) {
 		return target.Path, nil

@@ -247,7 +247,7 @@ func TestUploadSilence(t *testing.T) {
 	}
 }
 
-// TestUploadTrickle: an upload that is too slow is ended; a fast one may take as long as it likes.
+// TestUploadTrickle: an upload that is too slow is ended; a fast one has no time limit.
 func TestUploadTrickle(t *testing.T) {
 	ended := make(chan error, 1)
 	s := &recorder{upload: func(stream uploadStream) error {
@@ -317,7 +317,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestUploadMemory sends 256 MiB and checks the live heap meanwhile.
+// TestUploadMemory sends 256 MiB and checks the live heap during the upload.
 func TestUploadMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("moves 256 MiB")

@@ -57,7 +57,7 @@ func (t *transport) SetTrailer(md metadata.MD) error {
 	return nil
 }
 
-// finish ends the call. A goroutine that the handler left behind can no longer change the metadata.
+// finish ends the call. A goroutine that outlives the handler can no longer change the metadata.
 func (t *transport) finish() (header, trailer metadata.MD) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -105,7 +105,8 @@ func (s *Share) Spend(size int64) error {
 }
 
 // Decode decodes the request with fn. Large requests keep a processor busy, so only a few decode at once; the others
-// wait, at most until ctx ends. A request decodes only after all of it has arrived, so that slow senders block nobody.
+// wait, at most until ctx ends. A request decodes only after all of it has arrived, so that slow senders do not block
+// others.
 func (s *Share) Decode(ctx context.Context, fn func() error) error {
 	if s.received <= Small {
 		return fn()

@@ -129,7 +129,7 @@ func (l *fetch) end(err error) error {
 	return err
 }
 
-// byIndex makes PostgreSQL scan the index of turns in order, whatever its statistics say.
+// byIndex makes PostgreSQL scan the index of turns in order, regardless of its statistics.
 var byIndex = store.PlannerSettings("enable_seqscan=off", "enable_bitmapscan=off", "enable_sort=off")
 
 // claimConcurrently chooses and claims jobs while other nodes do the same. Nodes never wait for each other: it

@@ -69,8 +69,8 @@ func texts(t testing.TB, jobs []*rivertype.JobRow) (list []string) {
 	return list
 }
 
-// TestNextSlotGoesToIdleDeployment: a deployment without running jobs gets the next slot, however many jobs of
-// another one wait or run.
+// TestNextSlotGoesToIdleDeployment: a deployment without running jobs gets the next slot, regardless of how
+// many jobs of another one wait or run.
 func TestNextSlotGoesToIdleDeployment(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, o store.Options) {

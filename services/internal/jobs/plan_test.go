@@ -58,7 +58,7 @@ func pages(plan string) (n int) {
 	return n
 }
 
-// TestPlans: whatever PostgreSQL's statistics say about the queue, a fetch reads few pages of the index of turns.
+// TestPlans: with any statistics of PostgreSQL about the queue, a fetch reads few pages of the index of turns.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	for name, statistics := range map[string]string{"never analysed": "", "analysed when empty": "ANALYZE river_job"} {

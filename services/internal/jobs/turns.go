@@ -21,8 +21,8 @@ type turn struct{ deployment, run, job int64 }
 //   - Then each deployment with jobs gets one per turn, and within a deployment each run. Within a run River's order
 //     applies.
 //   - A deployment gets another slot only while it has fewer running jobs on this node than there are free slots. A
-//     deployment that is alone thus fills half of the slots, and one that comes later finds a free slot, however long
-//     the jobs take.
+//     deployment that is alone thus fills half of the slots, and one that comes later finds a free slot, even if the
+//     jobs take long.
 type turns struct {
 	mu sync.Mutex
 	// last is the deployment that had the last turn.

@@ -49,7 +49,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// list returns what the database would: noDeployment, then the deployments after the last turn, up to the requested
+// list returns the same as the database: noDeployment, then the deployments after the last turn, up to the requested
 // number.
 func (m *model) list(last int64, most int) (list []int64) {
 	for _, deployment := range slices.Sorted(maps.Keys(m.waiting)) {

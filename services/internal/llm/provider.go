@@ -144,7 +144,7 @@ func (p *Provider) Ask(ctx context.Context, q Question) (Answer, error) {
 }
 
 // countsCompletionTokens reports whether the API needs max_completion_tokens, the newer name of max_tokens.
-// OpenAI's newer models reject the old name, and most other servers know only that.
+// OpenAI's newer models reject the old name, and most other servers accept only the old one.
 func (p *Provider) countsCompletionTokens() bool {
 	u, err := url.Parse(p.config.URL)
 	return err == nil && (u.Hostname() == "api.openai.com" || strings.HasSuffix(u.Hostname(), ".openai.azure.com"))

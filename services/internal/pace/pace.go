@@ -12,7 +12,7 @@ import (
 )
 
 // Rule is the minimum average rate of an upload. In each window of waiting for the sender, Rate bytes must arrive for
-// each second of the window. The receiver's own processing time does not count.
+// each second of the window. The receiver's processing time does not count.
 type Rule struct {
 	// Rate is in bytes per second. 0 means no minimum.
 	Rate int64

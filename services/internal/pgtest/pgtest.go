@@ -81,7 +81,7 @@ func create(t testing.TB, serverURL, template string) (databaseURL string) {
 func at(serverURL, name string) (string, error) {
 	u, err := url.Parse(serverURL)
 	if err != nil {
-		return "", fmt.Errorf("%s is no URL", Env) // the error may contain a password
+		return "", fmt.Errorf("%s is not a URL", Env) // the error may contain a password
 	}
 	u.Path = "/" + name
 	return u.String(), nil

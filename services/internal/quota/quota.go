@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// The fields of a response, with the same names as gRPC metadata and HTTP headers. See the draft, section 5.
+// The fields of a response. gRPC metadata and HTTP headers have the same names. See the draft, section 5.
 const (
 	limitKey     = "ratelimit-limit"
 	remainingKey = "ratelimit-remaining"

@@ -4,8 +4,8 @@ import "context"
 
 type usedUpKey struct{}
 
-// WithUsedUp marks a request from an address that has used up its limit, for handlers that decide themselves whether
-// this limit applies to their caller.
+// WithUsedUp marks a request from an address that has used up its limit, for handlers that decide whether this limit
+// applies to their caller.
 func WithUsedUp(ctx context.Context) context.Context {
 	return context.WithValue(ctx, usedUpKey{}, true)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNoCheck means that a store has no check value.
-var ErrNoCheck = errors.New("the database does not say which key is its own (table settings, row " + settingKeyCheck +
+var ErrNoCheck = errors.New("the database has no check value of its key (table settings, row " + settingKeyCheck +
 	"): start the server once with these settings (palisade serve), which makes it, or restore that row from a backup")
 
 // OpenExisting opens the key of a store. The key file must exist and fit. It writes nothing. Errors: ErrNoCheck; the

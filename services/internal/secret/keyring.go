@@ -73,7 +73,7 @@ func load(path string) (*Keyring, error) {
 	handle, err := insecurecleartextkeyset.Read(keyset.NewJSONReader(bytes.NewReader(data)))
 	if err != nil {
 		// The text of err could quote the file.
-		return nil, fmt.Errorf("key file %s is no Tink keyset in JSON: restore it from a backup", path)
+		return nil, fmt.Errorf("key file %s is not a Tink keyset in JSON: restore it from a backup", path)
 	}
 	primitive, err := aead.New(handle)
 	if err != nil {
@@ -104,7 +104,7 @@ func readPrivate(path string) ([]byte, error) {
 		return nil, err
 	}
 	if len(data) > maxKeyFile {
-		return nil, fmt.Errorf("%s is larger than %d bytes: it is no key file", path, maxKeyFile)
+		return nil, fmt.Errorf("%s is larger than %d bytes: it is not a key file", path, maxKeyFile)
 	}
 	return data, nil
 }

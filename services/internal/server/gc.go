@@ -11,8 +11,8 @@ import (
 )
 
 // gcPercent lets the heap grow to four times the live heap before a collection, not twice. The live heap is only a few
-// ten megabytes, while a page of findings leaves half a megabyte of garbage: with Go's default of 100 a quarter of the
-// CPU of reads went to the collector.
+// tens of megabytes, while a page of findings leaves half a megabyte of garbage: with Go's default of 100 a quarter of
+// the CPU of reads went to the collector.
 const gcPercent = 300
 
 // relaxGC applies gcPercent, unless the operator set GOGC. GOMEMLIMIT works as always.

@@ -28,7 +28,7 @@ func (c listCodec) Marshal(value any) (mem.BufferSlice, error) {
 }
 
 // answerPool reuses the buffers of sent responses, except large ones. The pools of package mem clear buffers at each
-// use, and their buffers have a megabyte from 32 KB on.
+// use, and use buffers of a megabyte for sizes above 32 KB.
 type answerPool struct{ sync.Pool }
 
 var answerBuffers = &answerPool{sync.Pool{New: func() any { return new([]byte) }}}

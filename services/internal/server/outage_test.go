@@ -260,7 +260,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 			o.wait("changes are refused", func() bool { return o.writes(o.failed) > 20 })
 			var reason string
 			o.wait("the node is not ready", func() (is bool) { is, reason = o.ready(); return !is && strings.Contains(reason, "read only") })
-			if want := "the database takes no changes: it is read only\n"; reason != want {
+			if want := "the database accepts no writes: it is read only\n"; reason != want {
 				t.Errorf("/readyz says %q, want %q", reason, want)
 			}
 			made, read := o.writes(o.good), o.good["read over HTTP"].Load()
@@ -277,7 +277,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 			if n := o.entries(codes.OK); n < o.writes(o.good) {
 				t.Errorf("%d changes were acknowledged, %d have entries", o.writes(o.good), n)
 			}
-			for _, want := range []string{"this node is not ready until it does", "the database takes changes again"} {
+			for _, want := range []string{"this node is not ready until it does", "the database accepts writes again"} {
 				if !strings.Contains(o.out.String(), want) {
 					t.Errorf("the log does not say %q", want)
 				}
@@ -320,7 +320,7 @@ func (o *outage) afterCrashes() {
 	}
 }
 
-// body returns the response of a call, whatever its status.
+// body returns the response of a call with any status.
 func (o *outage) body(method, path, body string) string {
 	o.t.Helper()
 	request, err := http.NewRequestWithContext(o.t.Context(), method, "http://"+o.s.Addresses().HTTP+path, strings.NewReader(body))

@@ -33,7 +33,7 @@ func (p *probes) checkPages(ctx context.Context, st *store.Store, log *slog.Logg
 // damaged makes the node not ready, over HTTP and gRPC. Only a restart with an intact database ends that.
 func (p *probes) damaged(ctx context.Context, log *slog.Logger, problem string) {
 	if !p.corrupt.Swap(true) {
-		log.ErrorContext(ctx, "the database is corrupt: this node is not ready any more; stop it and restore a backup", "problem", problem)
+		log.ErrorContext(ctx, "the database is corrupt: this node is no longer ready; stop it and restore a backup", "problem", problem)
 		p.health.Shutdown()
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func TestRefusal(t *testing.T) {
-	const readOnly, full, away, other = "the database takes no changes: it is read only", "the database takes no changes: the disk is full",
+	const readOnly, full, away, other = "the database accepts no writes: it is read only", "the database accepts no writes: the disk is full",
 		"the database cannot be reached", "the database refuses changes; the log says why"
 	for _, c := range []struct {
 		err  error

@@ -189,7 +189,7 @@ func (s *Server) drainPorts(ctx context.Context) error {
 			go s.grpc.Stop()
 			select {
 			case <-graceful:
-			case <-time.After(closeTimeout): // a handler that ignores its context is left behind
+			case <-time.After(closeTimeout): // a handler that ignores its context is abandoned
 			}
 		}
 	})
@@ -203,8 +203,8 @@ func (s *Server) drainPorts(ctx context.Context) error {
 // closeTimeout is the time for closing after requests have used up the grace period.
 const closeTimeout = 5 * time.Second
 
-// hangTime is how long a part may take to close before it is abandoned, so that the process ends. For that part it is
-// like a crash, which every part survives.
+// hangTime is how long a part may take to close before it is abandoned, so that the process ends. For that part this
+// equals a crash, which every part tolerates.
 const hangTime = 3 * closeTimeout
 
 // closeAll closes what Start opened, the last first.

@@ -28,7 +28,7 @@ var (
 )
 
 // errProbed rolls back a successful probe.
-var errProbed = errors.New("the database takes changes")
+var errProbed = errors.New("the database accepts writes")
 
 // ProbeWrite makes a change and rolls it back.
 func ProbeWrite(ctx context.Context, st *store.Store) error {
@@ -54,9 +54,9 @@ func Refusal(err error) string {
 	case code == codes.DeadlineExceeded, code == codes.Canceled, apierr.IsBusy(err):
 		return ""
 	case apierr.IsReadOnly(err):
-		return "the database takes no changes: it is read only"
+		return "the database accepts no writes: it is read only"
 	case apierr.Is(mapped, errorsv1.Reason_REASON_STORAGE_FULL):
-		return "the database takes no changes: the disk is full"
+		return "the database accepts no writes: the disk is full"
 	case code == codes.Unavailable:
 		return "the database cannot be reached"
 	}
@@ -64,7 +64,7 @@ func Refusal(err error) string {
 }
 
 // watchWrites probes periodically whether the database accepts writes, and makes the node not ready while it does not.
-// A busy database changes nothing: behind a long import the node keeps its state.
+// A busy database changes nothing: the node keeps its state during a long import.
 func (p *probes) watchWrites(ctx context.Context, log *slog.Logger, probe func(context.Context) error) {
 	wait := time.NewTimer(writeProbeInterval)
 	defer wait.Stop()
@@ -77,11 +77,11 @@ func (p *probes) watchWrites(ctx context.Context, log *slog.Logger, probe func(c
 		switch err := probe(ctx); {
 		case err == nil:
 			if p.writable() {
-				log.InfoContext(ctx, "the database takes changes again: this node is ready")
+				log.InfoContext(ctx, "the database accepts writes again: this node is ready")
 			}
 		case ctx.Err() == nil:
 			if reason := Refusal(err); reason != "" && p.refused(reason) {
-				log.ErrorContext(ctx, "the database takes no changes: this node is not ready until it does", "error", err)
+				log.ErrorContext(ctx, "the database accepts no writes: this node is not ready until it does", "error", err)
 			}
 		}
 		if p.refusing.Load() == nil {

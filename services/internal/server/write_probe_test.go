@@ -13,7 +13,7 @@ import (
 	"github.com/palisade/palisade/services/internal/server"
 )
 
-// A busy database still accepts writes: the node stays ready behind a long import, and while another process locks the
+// A busy database still accepts writes: the node stays ready during a long import, and while another process locks the
 // file.
 func TestBusyIsNotFailing(t *testing.T) {
 	o := newOutage(t, "")

@@ -162,7 +162,7 @@ func (s *Spool) overQuota(deploymentID, bytes int64) error {
 	default:
 		return nil
 	}
-	text := fmt.Sprintf("the uploads of %s that are on their way may take %s of disk together, decompressed (%s), and there is no room for more: try again in %.0f s",
+	text := fmt.Sprintf("the uploads of %s that are in progress may take %s of disk together, decompressed (%s), and there is no room for more: try again in %.0f s",
 		of, size(limit), setting, quotaRetry.Seconds())
 	return apierr.New(codes.ResourceExhausted, errorsv1.Reason_REASON_RATE_LIMITED, text,
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(quotaRetry)})

@@ -49,7 +49,7 @@ func (c *checkpoints) runDeferred() {
 		// An error loses nothing: the log is durable, and the next commit moves it.
 		_ = atLowPriority(c.move)
 		// The second checkpoint runs on the writer's connection, so that no write runs at the same time. The log can
-		// restart only when all of it was moved, which never happens beside a busy writer.
+		// restart only when all of it was moved, which never happens while the writer is busy.
 		_, _ = c.writer.ExecContext(c.ctx, passive)
 	})
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/palisade/palisade/ent"
 )
 
-// FoundByIDs makes an ent query look up rows by their primary keys in a subquery, and apply its other conditions
-// and the policies to those rows. Without it a database may use an index of the other conditions. It does when it
-// has no statistics, or has statistics from when the deployment was small, and then reads a million rows to find
-// one. A subquery with a limit is never merged into the outer query. Pass it to Modify:
+// FoundByIDs makes an ent query look up rows by their primary keys in a subquery, and apply its other conditions and
+// the policies to those rows. Without it a database may use an index of the other conditions. Without statistics, or
+// with outdated ones from when the deployment was small, it does so and reads a million rows to find one. A subquery
+// with a limit is never merged into the outer query. Pass it to Modify:
 //
 //	query := tx.Finding.Query().Where(...)
 //	query.Modify(store.FoundByIDs(ids))

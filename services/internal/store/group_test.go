@@ -231,7 +231,7 @@ func TestWaitingWritesShareTransaction(t *testing.T) {
 	}
 }
 
-// TestDeploymentsTakeTurns: the single Write of a deployment does not wait behind many Writes of another one. A
+// TestDeploymentsTakeTurns: the single Write of a deployment does not wait for many Writes of another one. A
 // mixed group has a shorter delay, and so has a group with a job.
 func TestDeploymentsTakeTurns(t *testing.T) {
 	t.Parallel()

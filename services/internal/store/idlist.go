@@ -31,7 +31,7 @@ func WithIDs[P ~func(*entsql.Selector)](ids []int64) P {
 	return func(s *entsql.Selector) { s.Where(InIDs(s.C("id"), ids)) }
 }
 
-// InIDs returns the condition for handwritten SQL: the text behind the column, with placeholders, and the
+// InIDs returns the condition for handwritten SQL: the text after the column, with placeholders, and the
 // parameters.
 func (s *Store) InIDs(ids []int64) (condition string, parameters []any) {
 	if 0 < len(ids) && len(ids) <= fewIDs {

@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
-// TestListsOfAnyLength: lists of any length match exactly their values, whatever characters a text has.
+// TestListsOfAnyLength: lists of any length match exactly their values, with any characters in a text.
 func TestListsOfAnyLength(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, o store.Options) {
 		st := storetest.Open(t, o)

@@ -76,8 +76,8 @@ func (s *Store) Migrations(ctx context.Context) ([]Migration, error) {
 }
 
 // MigrateOnStart prepares the schema when the server starts. It migrates an empty database. When migrations are
-// pending, SQLite is first copied to a file beside it, whose path is returned. PostgreSQL is not migrated, because
-// other nodes may use it: the error is ErrPending. Several nodes may call it at once.
+// pending, SQLite is first copied to another file in the same directory; its path is returned. PostgreSQL is not
+// migrated, because other nodes may use it: the error is ErrPending. Several nodes may call it at once.
 func (s *Store) MigrateOnStart(ctx context.Context) (backup string, err error) {
 	err = s.withMigrationLock(ctx, func() error {
 		pending, empty, err := s.pending(ctx)

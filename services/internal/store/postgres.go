@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// statementTimeout ends statements that nobody waits for: requests have timed out by then.
+	// statementTimeout ends statements that outlive their request.
 	statementTimeout = 5 * time.Minute
 	// idleTimeout ends the open transaction of a node that has disappeared, and so releases its row locks. It must be
 	// longer than the seconds that an import computes between two statements.
@@ -36,7 +36,7 @@ const (
 	writeShare = 2
 )
 
-// SessionName is the prefix of the application_name of all PostgreSQL sessions, whatever the URL sets. A database
+// SessionName is the prefix of the application_name of all PostgreSQL sessions, regardless of the URL. A database
 // copy uses it to detect a running server.
 const SessionName = "palisade"
 
@@ -132,7 +132,7 @@ func postgresConnections(o Options) int {
 }
 
 // setSessionDefaults sets the parameters of new connections, unless the URL sets them: the timeouts (0 means none,
-// whatever the role has), and no jit, whose compilation takes longer than it saves for nearly all statements. A
+// even if the role has one), and no jit, whose compilation takes longer than it saves for nearly all statements. A
 // pooler in transaction mode refuses such parameters. A URL for a pooler sets default_query_exec_mode to exec, or
 // another mode without prepared statements; the role must then have the settings.
 func setSessionDefaults(config *pgx.ConnConfig, statement, idle time.Duration) {

@@ -142,7 +142,7 @@ func TestKeepSession(t *testing.T) {
 	until("there is a session", func() bool { return sessions() > 0 })
 	until("many were closed", func() bool {
 		// pg_stat_activity reads backend by backend. It can miss the new session in a slot that it has passed, and
-		// the old session behind it.
+		// also the old session in a later slot.
 		seen := 0
 		for range 3 {
 			seen += sessions()

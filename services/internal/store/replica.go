@@ -25,7 +25,7 @@ func (s *Store) OpenReplica(ctx context.Context, o Options) (*Store, error) {
 }
 
 // ErrNoReplica means that a database accepts writes, or follows another primary.
-var ErrNoReplica = errors.New("is not a replica of the database any more")
+var ErrNoReplica = errors.New("is no longer a replica of the database")
 
 // server identifies a PostgreSQL server and its role in replication.
 type server struct {

@@ -67,8 +67,8 @@ const (
 	readerCache = "_cache_size=-24576"
 )
 
-// sqliteDSN gives every connection the same settings. The busy timeout is one minute, because a command beside a
-// server that imports on a slow disk waits long. The statement cache avoids preparing short queries, which costs
+// sqliteDSN gives every connection the same settings. The busy timeout is one minute, because a command waits
+// long while a server imports on a slow disk. The statement cache avoids preparing short queries, which costs
 // more than running them.
 func sqliteDSN(path, more string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() +

@@ -55,8 +55,8 @@ func (t *Transaction) beforeCommit(ctx context.Context, tx *ent.Tx) error {
 	return t.reviseCatalog(ctx, tx)
 }
 
-// reviseCatalog must be the last statement. It locks rows of deployments, and a transaction that took another lock
-// afterwards could deadlock with one that waits for these rows.
+// reviseCatalog must be the last statement. It locks rows of deployments. A transaction that then takes another
+// lock could deadlock with one that waits for these rows.
 func (t *Transaction) reviseCatalog(ctx context.Context, tx *ent.Tx) error {
 	ids, all := t.catalog.Deployments()
 	if len(ids) == 0 && !all {

@@ -24,8 +24,8 @@ const (
 	recentWindow = 100 * time.Millisecond
 )
 
-// Calls counts the interactive requests in flight on this node. They must not wait for anything that long work
-// holds. The zero value is ready to use; a nil *Calls never makes work yield.
+// Calls counts the interactive requests in flight on this node. They must not wait for resources that long
+// work holds. The zero value is ready to use; a nil *Calls never makes work yield.
 type Calls struct {
 	running atomic.Int64
 	ended   atomic.Int64 // when the latest request ended, in nanoseconds since 1970
@@ -53,7 +53,7 @@ type Work struct {
 	lastBusy time.Time     // when requests were last in flight
 }
 
-// Beside begins long work that yields to these requests.
+// Beside begins long work that runs concurrently with these requests and yields to them.
 func (c *Calls) Beside() *Work { return &Work{calls: c, since: time.Now()} }
 
 // Resume excludes the time until now from the work, because the goroutine was waiting.

@@ -45,7 +45,7 @@ func (s *slackWebhook) Send(ctx context.Context, m Message) (int, error) {
 	// https://api.slack.com/messaging/webhooks#handling_errors: no_service, no_team, channel_not_found.
 	if answer.status == http.StatusNotFound {
 		e.Permanent = true
-		e.Public += ": the incoming webhook does not exist any more"
+		e.Public += ": the incoming webhook no longer exists"
 	}
 	return answer.status, e
 }

@@ -67,7 +67,7 @@ func (e *email) transact(session *smtp.Client, message *mail.Msg, left []string)
 		switch code, reply := replyOf(err); {
 		case err == nil:
 			said.accepted = append(said.accepted, address)
-		case code == 0 || code == serviceClosing: // the session is over and nobody got the message
+		case code == 0 || code == serviceClosing: // the session is over and no recipient got the message
 			return mailError(err)
 		case code >= 500:
 			said.refused[address] = reply

@@ -29,7 +29,7 @@ const (
 // Kind is the name in the queue.
 func (Deliver) Kind() string { return "deliver_notifications" }
 
-// Queue is a queue of its own, so that other jobs do not delay deliveries, nor deliveries other jobs.
+// Queue is separate, so that deliveries and other jobs do not delay each other.
 const Queue = "notifications"
 
 // InsertOpts deduplicates jobs. A job in the queue of an earlier version does not count.

@@ -28,7 +28,7 @@ const deliveriesPerInsert = 200
 // Workflow is a message from a step of a run.
 type Workflow struct {
 	payload.WorkflowMessage
-	// Step and Path identify the task. A task sends one message, however often it is retried.
+	// Step and Path identify the task. A task sends one message, even if it is retried.
 	Step, Path string
 	// SubmittedAt is the submission time of the run in microseconds. With the ids it forms the message id, which is unique
 	// across all servers that a receiver may get messages from.

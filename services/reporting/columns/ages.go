@@ -3,8 +3,8 @@ package columns
 // maxCells limits the memory of one pass over the findings: 16 MB per processor.
 const maxCells = 4 << 20
 
-// MedianAges computes the median age of open findings, by group and end, in whole days of 24 hours. Of two middle
-// values it returns the lower; without open findings it returns 0. The age counts from the last opening. ends is
+// MedianAges computes the median age of open findings, by group and end, in whole days of 24 hours. If there are two
+// middle values it returns the lower; without open findings it returns 0. The age counts from the last opening. ends is
 // ascending.
 func (s *Snapshot) MedianAges(f *Filter, by *Grouping, ends []uint32) [][]int32 {
 	medians := make([][]int32, by.Groups)

@@ -28,7 +28,7 @@ var refused = []struct {
 	{"empty", "", []string{"f:1: the file is empty"}},
 	{"comment", "# nothing", []string{"f:1: the file is empty"}},
 	{"not UTF-8", "rules: \xff", []string{"f:1: the file is not UTF-8"}},
-	{"syntax", "rules:\n- id: [", []string{"f:2: this is no YAML: did not find expected node content"}},
+	{"syntax", "rules:\n- id: [", []string{"f:2: this is not YAML: did not find expected node content"}},
 	{"two documents", "rules: []\n---\nrules: []", []string{"f:2: a second document begins here: a file of rules is one"}},
 	{"a list", "- id: a", []string{"f:1: a file of rules must be an object with the key rules, got a list"}},
 	{"a text", "hello", []string{`f:1: a file of rules must be an object with the key rules, got "hello"`}},
@@ -40,7 +40,7 @@ var refused = []struct {
 	{"deep", "rules: " + strings.Repeat("[", 100) + strings.Repeat("]", 100), []string{"f:1: values nest deeper than 60 levels"}},
 	{"key is a list", "rules:\n- [a]: b", []string{"f:2: keys must be texts, got a list or an object"}},
 	{"binary", rule("pattern: !!binary aGk="), []string{"f:6: values of the YAML type !!binary are not supported"}},
-	{"infinite", rule("options: {a: .inf}"), []string{"f:6: .inf is no number that JSON knows"}},
+	{"infinite", rule("options: {a: .inf}"), []string{"f:6: .inf is not a number that JSON knows"}},
 	// Keys that each rule has.
 	{"nothing", "rules:\n- {}", []string{"f:2: rules[0] has no id", "f:2: languages is missing: a list such as [python]",
 		"f:2: severity is missing: one of CRITICAL, HIGH, MEDIUM, LOW, ERROR, WARNING, INFO, EXPERIMENT, INVENTORY", "f:2: message is missing",
@@ -89,7 +89,7 @@ var refused = []struct {
 		"f:14: rule a.b: metavariable-pattern[0] has none of the operators", "f:15: rule a.b: metavariable-analysis: analyzer is missing",
 		`f:16: rule a.b: metavariable-type: types must be a list of texts, got "int"`}},
 	{"taint", rule("mode: taint", "pattern: x", "pattern-sources: []", "pattern-propagators:", "- pattern: f($X, $Y)", "  from: $X"), []string{
-		"f:2: rule a.b: mode taint needs pattern-sinks", "f:7: rule a.b: pattern does not go with mode taint",
+		"f:2: rule a.b: mode taint needs pattern-sinks", "f:7: rule a.b: pattern is not allowed with mode taint",
 		"f:8: rule a.b: pattern-sources must be a list of patterns, got a list", "f:10: rule a.b: pattern-propagators: to is missing"}},
 	{"extract", "rules:\n- id: a\n  mode: extract\n  languages: [html]\n  pattern: x",
 		[]string{"f:2: rule a: extract is missing", "f:2: rule a: dest-language is missing"}},
@@ -129,13 +129,13 @@ func TestRefused(t *testing.T) {
 
 func TestJSONFilesMustBeJSON(t *testing.T) {
 	for source, want := range map[string]string{
-		"rules: []":                    "f.json:1: this is no JSON: invalid character 'r' looking for beginning of value",
-		"{\n\"rules\": [\n":            "f.json:2: this is no JSON: it ends too early",
+		"rules: []":                    "f.json:1: this is not JSON: invalid character 'r' looking for beginning of value",
+		"{\n\"rules\": [\n":            "f.json:2: this is not JSON: it ends too early",
 		"{\"rules\": [1]}\n{}":         "f.json:2: something follows the end of the JSON",
-		"{\"rules\": [\n1 2\n]}":       "f.json:2: this is no JSON: invalid character '2' after array element",
+		"{\"rules\": [\n1 2\n]}":       "f.json:2: this is not JSON: invalid character '2' after array element",
 		" ":                            "f.json:1: the file is empty",
 		strings.Repeat("[", 100):       "f.json:1: values nest deeper than 60 levels",
-		"{\"rules\":\n{\"id\":nulle}}": "f.json:2: this is no JSON:",
+		"{\"rules\":\n{\"id\":nulle}}": "f.json:2: this is not JSON:",
 	} {
 		_, problems := document.Parse([]byte(source), "f.json")
 		if len(problems) != 1 || !strings.HasPrefix(problems[0].String(), want) {

@@ -79,7 +79,7 @@ func (p *parser) readTaint(v *value) {
 	}
 	for _, key := range searchKeys {
 		if member := v.get(key); member != nil && key != "match" {
-			p.problem(member.line, "%s does not go with mode taint", key)
+			p.problem(member.line, "%s is not allowed with mode taint", key)
 		}
 	}
 	for _, key := range []string{"pattern-sources", "pattern-sinks", "pattern-sanitizers", "pattern-propagators"} {

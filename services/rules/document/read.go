@@ -70,7 +70,7 @@ func (p *parser) syntax(err error) {
 			line = n
 		}
 	}
-	p.problem(line, "this is no YAML: %s", strings.Join(strings.Fields(what), " "))
+	p.problem(line, "this is not YAML: %s", strings.Join(strings.Fields(what), " "))
 }
 
 // countValues counts values; false if there are too many or they nest too deep.
@@ -175,7 +175,7 @@ func (p *parser) convertScalar(n *yaml.Node, line int) *value {
 		if digits, ok := jsonNumber(n); ok {
 			return &value{line: line, kind: number, text: digits}
 		}
-		p.problem(line, "%s is no number that JSON knows", clip(n.Value))
+		p.problem(line, "%s is not a number that JSON knows", clip(n.Value))
 		return nil
 	case "!!str", "!!timestamp":
 		return &value{line: line, kind: text, text: n.Value}

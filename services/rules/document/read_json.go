@@ -115,5 +115,5 @@ func (r *jsonReader) syntaxError(err error) {
 	if errors.Is(err, io.EOF) {
 		what = "it ends too early"
 	}
-	r.problem(line, "this is no JSON: %s", what)
+	r.problem(line, "this is not JSON: %s", what)
 }

@@ -10,7 +10,7 @@ import (
 
 // Coverage is which rules one analysis ran over which files. It determines what a missing finding means.
 type Coverage struct {
-	// ScanCoverage is stored as it is, except for the product, which is derived from Products. Rules have the names
+	// ScanCoverage is stored unchanged, except for the product, which is derived from Products. Rules have the names
 	// that the tool uses. The lists may be unsorted.
 	*storev1.ScanCoverage
 	// Products are the scanned products. Findings of other products are neither matched nor closed. Empty means all
@@ -58,7 +58,7 @@ func sorted(list []string) []string {
 }
 
 // decision is what happens to a finding that a scan did not report: its new state and the reason. The reason is prefix,
-// path and suffix if about is set, otherwise only prefix. An empty state leaves the finding as it is.
+// path and suffix if about is set, otherwise only prefix. An empty state leaves the finding unchanged.
 type decision struct {
 	state          string
 	prefix, suffix string
@@ -83,7 +83,7 @@ type decider struct {
 	full                            bool
 	rules, failedRules, products    map[string]bool
 	files, skipped, renamed, before map[string]bool
-	// knowsBefore says that before has the files which the previous report scanned or skipped. A file that is missing
+	// knowsBefore reports whether before has the files that the previous report scanned or skipped. A file that is missing
 	// from both reports is gone.
 	knowsBefore bool
 }

@@ -114,8 +114,8 @@ func (s *session) readPrevious(ctx context.Context, g *matches) (err error) {
 	return err
 }
 
-// isRepeat reports whether this scan says the same as the previous one. A report that is sent twice does not count as a
-// second report without a file. The previous scan may have covered more products.
+// isRepeat reports whether this scan declares the same coverage as the previous one. If one report is uploaded twice, a
+// file that it lacks is still missing from one report only. The previous scan may have covered more products.
 func (c *closer) isRepeat(ctx context.Context, g *matches) (bool, error) {
 	now := g.coverage.stored()
 	now.Product = g.previous.GetProduct()

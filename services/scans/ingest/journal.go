@@ -43,7 +43,8 @@ type ruleUse struct {
 	hashed int64
 }
 
-// ruleUseKey has the rule's name in the report and its current name. Only the first text of each key is stored.
+// ruleUseKey identifies a rule by its name in the report and its current name. The first result of each key adds the
+// rule.
 type ruleUseKey struct {
 	of             *group
 	reported, name string
@@ -86,7 +87,7 @@ func (j *journal) add(i *Result) {
 	}
 }
 
-// texts returns the fields of a record besides the content. Fields from uniqueTexts on differ from result to result.
+// texts returns the fields of a record without the content. Fields from uniqueTexts on differ from result to result.
 func (i *Result) texts() [11]*string {
 	return [...]*string{
 		&i.Product, &i.Severity, &i.Exposure, &i.Transitivity, &i.EPSSProbability, &i.ValidationState, &i.PolicyMode,

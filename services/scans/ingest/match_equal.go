@@ -13,7 +13,7 @@ import (
 )
 
 // equals joins results to findings that have the same evidence and location. Among equal ones, the oldest findings are
-// joined to the first results, in whatever order the findings arrive.
+// joined to the first results. The order in which the findings arrive does not matter.
 type equals struct {
 	traces     *traces
 	byLocation []locationEntry // sorted

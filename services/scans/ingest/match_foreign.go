@@ -210,7 +210,7 @@ func (g *matches) joinForeign(known []identity.Known, refs []string, here map[st
 // rejoin matches a result to a finding of this ref that the first pass left unmatched.
 func (g *matches) rejoin(result int, id int64) { g.joined[result], g.rejoined[id] = id, true }
 
-// candidates converts candidates to their stored form, with finding ids in place of indexes.
+// candidates converts candidates to their stored form, with finding ids instead of indexes.
 func candidates(known []identity.Known, list []identity.Candidate) []*storev1.FindingMatchCandidate {
 	out := make([]*storev1.FindingMatchCandidate, len(list))
 	for n, c := range list {

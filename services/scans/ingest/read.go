@@ -28,8 +28,8 @@ type Input struct {
 	FormerNames map[string]map[string]string
 }
 
-// Reading is a report that was read: evidence for matching, and results in their stored form, spooled. Reading is up to
-// two thirds of the work of an import, and takes no lock: see Read. The caller has to release it.
+// Reading is a report that was read: evidence for matching, and results in their stored form, spooled. Creating it is
+// up to two thirds of the work of an import, and takes no lock: see Read. The caller has to release it.
 type Reading struct {
 	Input
 	work   *traffic.Work

@@ -84,7 +84,7 @@ func (s *session) storeRulePart(ctx context.Context, keys []ruleKey, uses map[ru
 	return missing, s.createRules(ctx, missing, fresh, ids)
 }
 
-// createRules inserts rules, and reads their ids: another transaction may have inserted them meanwhile.
+// createRules inserts rules, and reads their ids: another transaction may have inserted them concurrently.
 func (s *session) createRules(ctx context.Context, missing []ruleKey, fresh []*ent.RuleCreate, ids map[ruleKey]int64) error {
 	if len(missing) == 0 {
 		return nil

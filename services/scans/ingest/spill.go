@@ -95,7 +95,7 @@ func (s *spill) read(into []byte, at int64) {
 // close frees the memory and the file.
 func (s *spill) close() {
 	if s.file != nil {
-		_ = s.file.Close() // an unnamed file that nobody reads any more
+		_ = s.file.Close() // an unnamed file that is no longer read
 	}
 	*s = spill{space: s.space}
 }

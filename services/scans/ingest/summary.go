@@ -6,7 +6,8 @@ import (
 	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
-// Outcome is what became of a result or of a stored finding: created, updated, unchanged, reopened, fixed or removed.
+// Outcome is the effect of an import on a result or a stored finding: created, updated, unchanged, reopened, fixed or
+// removed.
 type Outcome struct{ Product, What string }
 
 // Summary counts what a scan did to findings.

@@ -18,8 +18,8 @@ const (
 
 // announce publishes the creation time of this import's findings while they are uncommitted (see ent.PendingImport). It
 // writes outside of the transaction; the transaction deletes the announcement when it commits. If it fails, lists are
-// slower, so the import goes on. But then the findings get another creation time, because the announcement may have
-// been written after all.
+// slower, so the import continues. The findings then get another creation time, because the announcement may have been
+// written after all.
 func (s *session) announce(ctx context.Context, fresh int) error {
 	current, ok := store.CurrentTransaction(ctx)
 	if !ok || !s.store.Postgres() || fresh < announceThreshold {

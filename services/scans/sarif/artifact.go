@@ -17,7 +17,7 @@ type Artifact struct {
 	Hash string
 }
 
-// artifactFacts is what is kept of an artifact besides its location.
+// artifactFacts holds the stored properties of an artifact, without its location.
 type artifactFacts struct {
 	roles uint8
 	hash  string

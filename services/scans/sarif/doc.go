@@ -25,8 +25,8 @@
 //     endLine is the start line. A missing endColumn means "to the end of the line", which is unknown without the
 //     source. It becomes the start column (an empty range), or 1 on a later line. Columns are passed on in the tool's
 //     own unit.
-//   - Paths are relative to the checkout if the file says where that is. A path that cannot be made relative is kept as
-//     it is, without the file scheme. A path that leaves the checkout by ".." is skipped.
+//   - Paths are relative to the checkout if the file says where that is. A path that cannot be made relative is kept
+//     unchanged, without the file scheme. A path that leaves the checkout by ".." is skipped.
 //   - Placeholders and doubled braces in message texts are processed only if the message has arguments, and links only
 //     if their target exists, because most tools write plain text full of braces and brackets.
 //   - Nothing named in a report is ever fetched.

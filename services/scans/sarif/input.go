@@ -66,8 +66,8 @@ type meter struct {
 	src      io.Reader
 	maxBytes int64
 	maxDepth int
-	// maxValues limits arrays and objects. In a compressed report, nothing else is as small for the memory that it
-	// takes.
+	// maxValues limits arrays and objects. Compressed, they are the smallest values relative to the memory that
+	// they take.
 	maxValues int64
 
 	read int64

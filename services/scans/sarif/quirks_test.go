@@ -11,7 +11,7 @@ import (
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
-// What real tools write against the specification: one test for each quirk that was seen.
+// Real tools deviate from the specification: one test for each quirk that was seen.
 
 func TestQuirkNoFingerprintAtAll(t *testing.T) {
 	for _, r := range readFile(t, "gosec-pocketbase-v0.22.8.sarif").results {

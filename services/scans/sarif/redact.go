@@ -126,5 +126,5 @@ func NewRedactor(key []byte, code ...string) Redactor { return Redactor{newRedac
 // Text removes the secret, and everything that looks like a well-known kind of token.
 func (r Redactor) Text(s string) string { return r.redactor.text(s) }
 
-// Sensitive reports by id and tags whether results of a rule may contain a secret, whatever their product is.
+// Sensitive reports by id and tags whether results of a rule may contain a secret, regardless of their product.
 func Sensitive(ruleID string, tags []string) bool { return sensitiveRule(ruleID, tags) }

@@ -45,7 +45,7 @@ type reader struct {
 }
 
 // Open reads everything except the results of the report in src, checks its syntax to the end, and counts the results.
-// src has to stay open and unchanged for [Report.Results]. It is read from its start, whatever its current offset.
+// src has to stay open and unchanged for [Report.Results]. It is read from its start, regardless of its current offset.
 //
 // The error is a [*SyntaxError], [*FormatError] or [*LimitError] if the report is at fault, otherwise an error of src
 // or ctx.

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Results streams all results in file order. It calls exactly one of yield and skip for each result. An error of theirs
-// ends the stream and is returned as it is. A *Result may be kept. All results of a rejected run are passed to skip.
+// Results streams all results in file order. It calls exactly one of yield and skip for each result. An error of either
+// ends the stream and is returned unchanged. A *Result may be kept. All results of a rejected run are passed to skip.
 //
 // Results may be called again, but not concurrently, because the source is shared.
 func (r *Report) Results(ctx context.Context, yield func(*Result) error, skip func(Skip) error) error {

@@ -51,7 +51,7 @@ func (s *stream) value() (v jsontext.Value, ok bool, err error) {
 	return v, err == nil, err
 }
 
-// skip skips one value token by token, whatever its size.
+// skip skips one value of any size, token by token.
 func (s *stream) skip() error {
 	depth := s.dec.StackDepth()
 	for {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// What a rule is about: category, CWE, OWASP and vulnerability class, from the many places where tools write them.
+// The subject of a rule: category, CWE, OWASP and vulnerability class. Tools write them in many places.
 
 const defaultCategory = "security"
 

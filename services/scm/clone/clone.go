@@ -137,7 +137,7 @@ func open(guard *egress.Guard, source Source, limits Limits) (transport.UploadPa
 	client.Transport = connection
 	endpoint, err := transport.NewEndpoint(source.URL)
 	if err != nil || endpoint.Protocol != "https" && endpoint.Protocol != "http" {
-		return nil, connection, &Error{Text: "the repository's address is no https:// URL", Permanent: true}
+		return nil, connection, &Error{Text: "the repository's address is not an https:// URL", Permanent: true}
 	}
 	connection.scheme = endpoint.Protocol
 	var auth transport.AuthMethod
@@ -213,7 +213,7 @@ func (c *Checkout) find(hash plumbing.Hash) error {
 	}
 	commit, err := object.GetCommit(c.storage, hash)
 	if err != nil {
-		return &Error{Text: fmt.Sprintf("%s is no commit, or the host did not send it", c.Ref), Permanent: true}
+		return &Error{Text: fmt.Sprintf("%s is not a commit, or the host did not send it", c.Ref), Permanent: true}
 	}
 	if c.tree, err = commit.Tree(); err != nil {
 		return err

@@ -157,11 +157,11 @@ func TestFailures(t *testing.T) {
 		"forbidden":      {func(s *clonetest.Server, _ *clone.Source) { s.Before = answer(403, canary) }, "", clone.Limits{}, true, "read access"},
 		"no repository":  {func(_ *clonetest.Server, c *clone.Source) { c.URL = strings.Replace(c.URL, "web", "none", 1) }, "", clone.Limits{}, true, "no such repository"},
 		"no ref":         {nil, "gone", clone.Limits{}, true, `no ref "gone"`},
-		"no commit":      {nil, strings.Repeat("ab", 20), clone.Limits{}, true, "is no commit"},
+		"no commit":      {nil, strings.Repeat("ab", 20), clone.Limits{}, true, "is not a commit"},
 		"rate limited":   {func(s *clonetest.Server, _ *clone.Source) { s.Before = answer(429, canary) }, "", clone.Limits{}, false, "status 429"},
 		"out of order":   {func(s *clonetest.Server, _ *clone.Source) { s.Before = answer(502, canary) }, "", clone.Limits{}, false, "status 502"},
 		"other status":   {func(s *clonetest.Server, _ *clone.Source) { s.Before = answer(418, canary) }, "", clone.Limits{}, true, "status 418"},
-		"no Git":         {func(s *clonetest.Server, _ *clone.Source) { s.Before = answer(200, canary) }, "", clone.Limits{}, false, "no repository"},
+		"no Git":         {func(s *clonetest.Server, _ *clone.Source) { s.Before = answer(200, canary) }, "", clone.Limits{}, false, "no readable repository"},
 		"redirect": {func(s *clonetest.Server, _ *clone.Source) {
 			s.Before = func(w http.ResponseWriter, r *http.Request) bool {
 				http.Redirect(w, r, elsewhere.URL+r.URL.RequestURI(), http.StatusMovedPermanently)
@@ -212,10 +212,10 @@ func TestFailures(t *testing.T) {
 			s.Before = onPack(func(w http.ResponseWriter) {
 				_, _ = io.WriteString(w, prelude+"0011\x01PACKgarbage!0000")
 			})
-		}, "", clone.Limits{}, false, "no repository"},
+		}, "", clone.Limits{}, false, "no readable repository"},
 		"nonsense": {func(s *clonetest.Server, _ *clone.Source) {
 			s.Before = onPack(func(w http.ResponseWriter) { _, _ = io.WriteString(w, canary) })
-		}, "", clone.Limits{}, false, "no repository"},
+		}, "", clone.Limits{}, false, "no readable repository"},
 		"slow": {func(s *clonetest.Server, _ *clone.Source) {
 			s.Before = func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }
 		}, "", clone.Limits{Timeout: 20 * time.Millisecond}, false, "in time"},

@@ -15,7 +15,7 @@ import (
 // Error is a failed fetch. Its text is public: it contains no credential and no text from the host.
 type Error struct {
 	Text string
-	// Permanent: retrying does not help until someone changes something.
+	// Permanent: retrying does not help until a person changes the configuration or the repository.
 	Permanent bool
 }
 
@@ -80,7 +80,7 @@ func explainAnswer(err error, failed bool) error {
 		return &Error{Text: "the repository is empty", Permanent: true}
 	}
 	if !failed { // the response was complete
-		return &Error{Text: "what the source-code host sent is no repository that can be read"}
+		return &Error{Text: "the source-code host sent no readable repository"}
 	}
 	return &Error{Text: "the repository could not be received: " + egress.Describe(err)}
 }

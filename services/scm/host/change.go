@@ -30,5 +30,5 @@ func checkPath(path string) error {
 }
 
 func tooLargeFile(path string) error {
-	return &Error{Kind: Unsupported, Text: clip(path) + " is no text file of at most 1 MiB"}
+	return &Error{Kind: Unsupported, Text: clip(path) + " is not a text file of at most 1 MiB"}
 }

@@ -138,7 +138,7 @@ func appError(err error) error {
 	err = gitHubError(err)
 	switch {
 	case Is(err, Unauthorized):
-		return &Error{Kind: Unauthorized, Text: "the host does not know the application any more, or not its private key: delete the application and register it again", cause: err}
+		return &Error{Kind: Unauthorized, Text: "the host no longer knows the application or its private key: delete the application and register it again", cause: err}
 	case Is(err, NotFound):
 		return &Error{Kind: NotFound, Text: "the host knows no such thing of the application: check that the application is installed and has a webhook", cause: err}
 	}

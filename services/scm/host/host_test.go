@@ -170,7 +170,7 @@ func TestUnreachable(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	for _, kind := range []scmv1.ScmType{enterprise, selfManaged} {
-		for _, url := range []string{closed.URL, "http://10.1.2.3"} { // nobody listens; the address is not allowed
+		for _, url := range []string{closed.URL, "http://10.1.2.3"} { // no listener; the address is not allowed
 			h, err := host.Open(kind, url, "t", client(t, egress.Limits{Timeout: time.Minute}))
 			if err != nil {
 				t.Fatal(err)

@@ -117,8 +117,8 @@ func verifyStandard(s Signature, body []byte, secret string) error {
 	headers.Set(standardwebhooks.HeaderWebhookID, s.ID)
 	headers.Set(standardwebhooks.HeaderWebhookTimestamp, s.Timestamp)
 	headers.Set(standardwebhooks.HeaderWebhookSignature, s.Signatures)
-	// Check the signature first, because the library checks the time first: only a caller with the secret may learn about
-	// the time.
+	// Check the signature here, because the library checks the time before it: only a caller with the secret may learn
+	// that the time is wrong.
 	if verifier.VerifyIgnoringTimestamp(body, headers) != nil {
 		return ErrSignature
 	}

@@ -184,7 +184,7 @@ func cleanAll(list []string, most int) []string {
 }
 
 // unresolved reports whether the lockfile belongs to a subproject that the scan could not resolve. A subproject is
-// named by its directory, its lockfile, or the manifest beside the lockfile.
+// named by its directory, its lockfile, or the manifest in the lockfile's directory.
 func unresolved(lockfile string, skipped []string) bool {
 	dir := path.Dir(lockfile)
 	return slices.ContainsFunc(skipped, func(subproject string) bool {

@@ -96,7 +96,7 @@ func (p *parser) readInput(n *node) *input {
 
 func (p *parser) readEnum(values map[string]any, n *node, word, what string) {
 	if word == "boolean" || word == "object" {
-		p.problem(n.Line, "", "%senum does not go with the type %s", what, word)
+		p.problem(n.Line, "", "%senum is not allowed with the type %s", what, word)
 		return
 	}
 	list, _ := p.value(n, "").([]any)

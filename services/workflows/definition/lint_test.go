@@ -19,7 +19,7 @@ var refused = []struct {
 	// The document.
 	{"empty", "", []string{"line 1: the definition is empty"}},
 	{"comment", "# nothing", []string{"line 1: the definition is empty"}},
-	{"syntax", "name: a\nsteps: [", []string{"line 2: this is no YAML: did not find expected node content"}},
+	{"syntax", "name: a\nsteps: [", []string{"line 2: this is not YAML: did not find expected node content"}},
 	{"list", "[]", []string{"line 1: a workflow must be an object, got a list", "line 1: name is missing", "line 1: there is no step"}},
 	{"text", "hello", []string{`line 1: a workflow must be an object, got "hello"`, "line 1: name is missing", "line 1: there is no step"}},
 	{"two documents", "name: a\nsteps: [{name: a}]\n---\nname: b\n", []string{"line 3: a second document begins here"}},
@@ -49,7 +49,7 @@ var refused = []struct {
 		"line 3: input x: visibility must be one of user, internal", "line 3: input x: ui must be one of text, textarea, select, checkbox",
 	}},
 	{"input enum", "name: a\ninputs:\n- {name: x, type: object, enum: [a]}\n- {name: y, type: integer, enum: [a]}\n- {name: z, type: string, ui: select}\n- {name: v, type: string, ui: checkbox}\nsteps: [{name: a}]", []string{
-		"line 3: input x: enum does not go with the type object", "line 4: input y: enum[0] got string, want integer",
+		"line 3: input x: enum is not allowed with the type object", "line 4: input y: enum[0] got string, want integer",
 		"line 5: input z: ui select needs an enum", "line 6: input v: ui checkbox is for the type boolean",
 	}},
 	// Single steps.
@@ -61,15 +61,15 @@ var refused = []struct {
 	{"uses", flow("{name: a, uses: lllm}"), []string{`line 3: step a: uses must be one of external, llm, pass, got "lllm"`}},
 	{"with", "name: a\nsteps:\n- name: a\n  uses: llm\n  with: {promt: x}\n", []string{"line 5: step a: llm: prompt is required"}},
 	{"with list", flow("{name: a, with: [1]}"), []string{"line 3: step a: with must be an object, got a list"}},
-	{"with value", flow("{name: a, with: {x: .nan, y: !!binary aGk=}}"), []string{"line 3: step a: .nan is no number that JSON knows", "line 3: step a: values of the YAML type !!binary are not supported"}},
+	{"with value", flow("{name: a, with: {x: .nan, y: !!binary aGk=}}"), []string{"line 3: step a: .nan is not a number that JSON knows", "line 3: step a: values of the YAML type !!binary are not supported"}},
 	{"numbers", flow("{name: a, retries: 11, timeout: 25h, next: [b]}", "{name: b, retries: 1.5, timeout: 5}"), []string{
 		"line 3: step a: retries must be a whole number from 0 to 10, got 11", `line 3: step a: timeout must be a duration from 1s to 24h, such as 90s or 10m, got "25h"`,
 		"line 4: step b: retries must be a whole number from 0 to 10, got 1.5", `got "5"`,
 	}},
-	{"continueOnError", flow("{name: a, type: switch, condition: 'true', cases: {default: b}, continueOnError: true}", "{name: b}"), []string{"line 3: step a: continueOnError does not go with the type switch"}},
+	{"continueOnError", flow("{name: a, type: switch, condition: 'true', cases: {default: b}, continueOnError: true}", "{name: b}"), []string{"line 3: step a: continueOnError is not allowed with the type switch"}},
 	{"keys of other types", flow("{name: a, foreach: '[1]', numParallel: 2, condition: 'true', cases: {default: b}, matchingJoin: b, next: [b]}", "{name: b}"), []string{
-		"line 3: step a: matchingJoin does not go with the type linear, only with split, foreach, parallel", "foreach does not go with the type linear",
-		"numParallel does not go with the type linear", "condition does not go with the type linear", "cases does not go with the type linear",
+		"line 3: step a: matchingJoin is not allowed with the type linear, only with split, foreach, parallel", "foreach is not allowed with the type linear",
+		"numParallel is not allowed with the type linear", "condition is not allowed with the type linear", "cases is not allowed with the type linear",
 	}},
 	// Keys that each type requires.
 	{"split of one", flow("{name: a, type: split, next: [b], matchingJoin: j}", "{name: b, next: [j]}", "{name: j, type: join}"), []string{"line 3: step a: a split needs at least two steps in next, got 1"}},

@@ -200,11 +200,11 @@ func (p *parser) checkStep(s *parsedStep) {
 		case needed && !rule.set && rule.key != "numParallel": // an invalid number is already reported
 			p.problem(s.lineOf(rule.key), s.name, "%s is empty: want %s", rule.key, rule.why)
 		case !needed && rule.set:
-			p.problem(s.lineOf(rule.key), s.name, "%s does not go with the type %s, only with %s", rule.key, s.kind, strings.Join(rule.with, ", "))
+			p.problem(s.lineOf(rule.key), s.name, "%s is not allowed with the type %s, only with %s", rule.key, s.kind, strings.Join(rule.with, ", "))
 		}
 	}
 	if s.continueOnError && (s.kind == typeForeach || s.kind == typeSwitch) {
-		p.problem(s.lineOf("continueOnError"), s.name, "continueOnError does not go with the type %s: without an output there is no way on", s.kind)
+		p.problem(s.lineOf("continueOnError"), s.name, "continueOnError is not allowed with the type %s: without an output no next step can be chosen", s.kind)
 	}
 	if s.kind == typeSwitch {
 		p.checkCases(s)

@@ -69,7 +69,7 @@ func (p *parser) syntax(err error) {
 			line = n
 		}
 	}
-	p.problem(line, "", "this is no YAML: %s", strings.Join(strings.Fields(text), " "))
+	p.problem(line, "", "this is not YAML: %s", strings.Join(strings.Fields(text), " "))
 }
 
 // yamlOf rewrites valid JSON for the YAML library without changing line numbers: the library rejects tabs between
@@ -192,7 +192,7 @@ func (p *parser) countNode(n *node) bool {
 	return false
 }
 
-// text reads a string. Numbers and booleans are read as they are written.
+// text reads a string. Numbers and booleans keep their written form.
 func (p *parser) text(n *node, step, what string, most int) string {
 	if isNull(n) {
 		return ""
@@ -315,7 +315,7 @@ func (p *parser) scalar(n *node, step string) any {
 		if n.Decode(&f) == nil && !math.IsNaN(f) && !math.IsInf(f, 0) {
 			return f
 		}
-		p.problem(n.Line, step, "%s is no number that JSON knows", clip(n.Value))
+		p.problem(n.Line, step, "%s is not a number that JSON knows", clip(n.Value))
 		return nil
 	case "!!str", "!!timestamp":
 		return n.Value

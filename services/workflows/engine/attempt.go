@@ -22,7 +22,7 @@ import (
 // Causes for which the context of a step ends before the step does.
 var (
 	errTimeOut = errors.New("the time of the step is up")
-	errLost    = errors.New("the attempt is not this worker's any more")
+	errLost    = errors.New("the attempt no longer belongs to this worker")
 	errPanic   = errors.New("the step failed inside")
 )
 
@@ -60,7 +60,7 @@ func (e *Engine) attempt(ctx context.Context, id int64) error {
 	ctx = telemetry.WithAttrs(ctx, slog.Int64("workflow_run", h.run.ID), slog.String("workflow_step", h.step.GetName()))
 	done := e.perform(ctx, h)
 	if done.dropped {
-		e.log.InfoContext(ctx, "a workflow attempt was not this worker's any more, its result is dropped", "attempt", h.attempt.ID)
+		e.log.InfoContext(ctx, "a workflow attempt no longer belonged to this worker, its result is dropped", "attempt", h.attempt.ID)
 	}
 	return e.settleWithRetry(ctx, h, done)
 }

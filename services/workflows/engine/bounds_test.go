@@ -224,7 +224,7 @@ func TestRunFromBefore(t *testing.T) {
 	})
 }
 
-// Claims serve all runs in turn, however many tasks each has.
+// Claims serve all runs in turn, for any number of tasks.
 func TestRunsTakeTurnsAtClaims(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		const wide = `

@@ -54,7 +54,7 @@ const (
 	Error     = "error"
 )
 
-// Status of runs besides Running and Failed, as stored.
+// Stored statuses of runs, except Running and Failed.
 const (
 	Submitted = "submitted"
 	Completed = "completed"

@@ -181,7 +181,7 @@ func (e *Engine) claimed(ctx context.Context, db *ent.Client, taskID int64, toke
 }
 
 func claimOver(taskID int64) error {
-	return apierr.FailedPrecondition("claimToken holds no claim on task %d any more: its lease or its time is over, or the run has ended", taskID)
+	return apierr.FailedPrecondition("claimToken no longer claims task %d: its lease or timeout has expired, or the run has ended", taskID)
 }
 
 // Heartbeat renews a claim's lease. It returns the new expiry.

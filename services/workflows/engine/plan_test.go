@@ -101,7 +101,7 @@ func (f *fixture) fill(run *ent.WorkflowRun, n int, status, finished string) {
 	}
 }
 
-// neverAnalyse keeps PostgreSQL from collecting statistics of attempts and tasks by itself.
+// neverAnalyse disables autovacuum, and so automatic statistics, for attempts and tasks on PostgreSQL.
 func (f *fixture) neverAnalyse() {
 	f.t.Helper()
 	if !f.store.Postgres() {
@@ -115,8 +115,8 @@ func (f *fixture) neverAnalyse() {
 	}
 }
 
-// Statements of a running run, of its cancellation and of claims read only open attempts and tasks, however many have
-// ended. The tables have no statistics.
+// Statements of a running run, of its cancellation and of claims read only open attempts and tasks, and skip all that
+// have ended. The tables have no statistics.
 func TestPlansOfRuns(t *testing.T) {
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		if err := f.stop(testTimeout); err != nil {

@@ -58,7 +58,7 @@ func render(s *storev1.PlannedStep, scope expression.Scope) (map[string]any, err
 	}
 	rendered, ok := value.(map[string]any)
 	if !ok {
-		return nil, step.Permanent("the parameters are no object")
+		return nil, step.Permanent("the parameters are not an object")
 	}
 	return rendered, nil
 }

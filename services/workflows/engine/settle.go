@@ -48,7 +48,7 @@ func (o outcome) cost() float64 {
 // failure is the outcome of a step that returned an error or could not be run.
 func (e *Engine) failure(ctx context.Context, err error, costUSD float64) outcome {
 	if errors.Is(err, errTransient) {
-		e.log.WarnContext(ctx, "a workflow attempt could not be made", "error", err)
+		e.log.WarnContext(ctx, "a workflow attempt could not be created", "error", err)
 		return outcome{status: Error, summary: errTransient.Error(), lost: true, result: step.Result{CostUSD: costUSD}}
 	}
 	return outcome{status: Failed, summary: oneLine(err.Error()), permanent: step.IsPermanent(err), result: step.Result{CostUSD: costUSD}}
@@ -185,8 +185,8 @@ func (e *Engine) settle(ctx context.Context, queue *jobs.Jobs, h *leasedAttempt,
 	return settled && err == nil, err
 }
 
-// charge adds the cost of an attempt that others ended before its worker did, because the run ended or the worker's
-// lease expired. It does so once.
+// charge adds, once, the cost of an attempt that ended before its worker was done, because the run ended or the
+// lease expired.
 func (e *Engine) charge(ctx context.Context, h *leasedAttempt, cost float64) error {
 	if cost == 0 {
 		return nil

@@ -79,9 +79,9 @@ func TestEvalRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		`inputs.nothing`:        "no such key: nothing",
 		`1 / 0`:                 "division by zero",
-		`0.0 / 0.0`:             "no finite number",
+		`0.0 / 0.0`:             "not a finite number",
 		`{1: 2}`:                "a key that is a int",
-		`type(1)`:               "no JSON value",
+		`type(1)`:               "not a JSON value",
 		`18446744073709551615u`: "too large",
 		`item.path + 1`:         "no such overload",
 		`lists.range(20000)`:    "exceeds",

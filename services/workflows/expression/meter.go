@@ -20,7 +20,7 @@ const (
 )
 
 var (
-	errTooCostly = errors.New("the evaluation is too costly: it makes too many steps, or too large values on the way")
+	errTooCostly = errors.New("the evaluation is too costly: it needs too many steps, or too large intermediate values")
 	errTooLong   = fmt.Errorf("the evaluation is too costly: it took longer than %s", evalPeriod)
 )
 

@@ -42,7 +42,7 @@ func (a adapter) NativeToValue(value any) ref.Val {
 		if f, err := v.Float64(); err == nil {
 			return types.Double(f)
 		}
-		return types.NewErr("%q is no number", short(string(v)))
+		return types.NewErr("%q is not a number", short(string(v)))
 	case json.RawMessage:
 		var decoded any
 		decoder := json.NewDecoder(bytes.NewReader(v))
@@ -87,7 +87,7 @@ func fromCEL(value ref.Val, budget *int, depth int) (any, error) {
 		return int64(v), nil
 	case types.Double:
 		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
-			return nil, errors.New("the result is no finite number")
+			return nil, errors.New("the result is not a finite number")
 		}
 		return float64(v), nil
 	case types.String:
@@ -105,7 +105,7 @@ func fromCEL(value ref.Val, budget *int, depth int) (any, error) {
 	case *types.Err:
 		return nil, v
 	}
-	return nil, fmt.Errorf("the result is a %s, which is no JSON value", value.Type().TypeName())
+	return nil, fmt.Errorf("the result is a %s, which is not a JSON value", value.Type().TypeName())
 }
 
 func text(s string, budget *int) (any, error) {

@@ -53,7 +53,7 @@ type Counts struct {
 	Total   int64 `json:"total"`
 }
 
-// The detection states as they are stored.
+// The stored detection states.
 const (
 	Detected        = "detected"
 	NotDetected     = "not_detected"

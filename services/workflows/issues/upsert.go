@@ -83,7 +83,7 @@ func lock(ctx context.Context, tx *ent.Tx, deploymentID int64, projectID *int64)
 	}
 	found, err := tx.Project.Query().Where(project.DeploymentID(deploymentID), project.ID(*projectID), forUpdate).IDs(ctx)
 	if err == nil && len(found) == 0 {
-		err = step.Permanent("project %d does not exist any more", *projectID)
+		err = step.Permanent("project %d no longer exists", *projectID)
 	}
 	return err
 }
@@ -142,7 +142,7 @@ func (e *entry) isIssue() bool {
 	return (e.Vulnerable == nil || *e.Vulnerable) && e.Verified != VerifiedAbsent
 }
 
-// add adds a result. Of two equal results the first one counts, merged with the lists of both.
+// add adds a result. Two equal results become the first one, with the lists of both.
 func (u *upsert) add(f Found) {
 	var projectID int64
 	if u.call.ProjectID != nil {
@@ -283,7 +283,8 @@ func (u *upsert) writeLabels(ctx context.Context) error {
 	return nil
 }
 
-// writeActivities writes the changes. Few results change more than times, so each change gets a row of its own.
+// writeActivities writes the changes. Most results change only the times of an issue, so few rows are written, one for
+// each change.
 func (u *upsert) writeActivities(ctx context.Context) error {
 	var rows []*ent.AgenticIssueEventCreate
 	for _, key := range u.order {

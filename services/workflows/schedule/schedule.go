@@ -109,7 +109,7 @@ type Fork struct {
 // Ended is a completed task: it succeeded, or its step continues on errors.
 type Ended struct {
 	Step, Path string
-	// Fork is the innermost fork around the task, before this task ended; nil outside of all forks.
+	// Fork is the innermost fork around the task, in its state before the task ended; nil outside of all forks.
 	Fork *Fork
 	// Items is the length of a foreach's list.
 	Items int

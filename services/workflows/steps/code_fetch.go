@@ -118,7 +118,7 @@ func fetch(n Needs) step.Kind {
 			case errors.As(err, &failed) && failed.Permanent:
 				return step.Result{}, step.Permanent("%w", err)
 			case ent.IsNotFound(err):
-				return step.Result{}, step.Permanent("project %d does not exist any more", *call.ProjectID)
+				return step.Result{}, step.Permanent("project %d does not exist", *call.ProjectID)
 			case err != nil && failed == nil:
 				return step.Result{}, storeError("the code could not be fetched", err)
 			}

@@ -51,7 +51,7 @@ func newFileSet(include, exclude words) (fileSet, error) {
 }
 
 func globError(glob string) error {
-	return fmt.Errorf("%.40q is no glob: brackets and braces must be closed", glob)
+	return fmt.Errorf("%.40q is not a glob: brackets and braces must be closed", glob)
 }
 
 // matches reports whether a file is selected.

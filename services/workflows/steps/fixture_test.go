@@ -89,7 +89,7 @@ type fact struct {
 	project                                                             int64
 }
 
-// finding inserts a finding. Of two with the same severity the later one is listed first.
+// finding inserts a finding. If two have the same severity, the later one is listed first.
 func (w fixture) finding(t testing.TB, of apitest.Tenant, f fact) int64 {
 	t.Helper()
 	or := func(value, other string) string {

@@ -80,7 +80,7 @@ func (p requestParameters) problem(open map[string]bool) string {
 			return fmt.Sprintf("header %s cannot be set: it belongs to the connection", http.CanonicalHeaderKey(name))
 		}
 		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
-			return fmt.Sprintf("headers: %.60q is no name of a header, or its value cannot be one", name)
+			return fmt.Sprintf("headers: %.60q is not a header name, or its value is invalid", name)
 		}
 	}
 	return ""
@@ -207,7 +207,7 @@ func answerOutput(answer *http.Response, body []byte) (step.Result, error) {
 	} else if utf8.Valid(body) {
 		value = string(body)
 	} else {
-		return step.Result{}, step.Permanent("the answer's body is no text")
+		return step.Result{}, step.Permanent("the response body is not text")
 	}
 	result, err := output(map[string]any{"status": answer.StatusCode, "headers": headers, "body": value})
 	if err == nil && len(result.Output) > step.MaxOutput {

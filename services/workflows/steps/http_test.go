@@ -113,7 +113,7 @@ func TestHTTPFailures(t *testing.T) {
 		{with{"url": "/ok", "expect": []any{201}}, true, "status 200"},
 		{with{"url": "/large", "maxBytes": 1000}, true, "too large"},
 		{with{"url": "/wide", "maxBytes": 1 << 20}, true, "as JSON"},
-		{with{"url": "/binary"}, true, "no text"},
+		{with{"url": "/binary"}, true, "is not text"},
 		{with{"url": "/inside"}, true, "could not be reached"},
 		{with{"url": "/round"}, true, "redirected too often"},
 		{with{"url": "/cut"}, false, "broke off"},

@@ -60,7 +60,7 @@ func decodeParameters[P parameters](call step.Call) (P, error) {
 func decode[P any](with map[string]any) (p P, err error) {
 	text, err := json.Marshal(with)
 	if err != nil {
-		return p, errors.New("the parameters are no JSON")
+		return p, errors.New("the parameters are not JSON")
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

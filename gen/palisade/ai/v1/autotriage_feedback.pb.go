@@ -83,7 +83,7 @@ func (x *PostAutotriageFeedbackRequest) GetFeedback() *AutotriageFeedback {
 // Response of PostAutotriageFeedback.
 type PostAutotriageFeedbackResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rating as it is stored.
+	// The stored rating.
 	NewFeedback   *AutotriageFeedback `protobuf:"bytes,1,opt,name=new_feedback,json=newFeedback,proto3" json:"new_feedback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -40,7 +40,7 @@ const (
 	TaskType_TASK_TYPE_TRIAGE_DEPENDENCY TaskType = 4
 	// Scan a project regularly. Done when a project has two scans, or managed scans are enabled.
 	TaskType_TASK_TYPE_SET_UP_RECURRING_SCAN TaskType = 5
-	// Configure what scans ignore. Done when somebody marks it.
+	// Configure what scans ignore. Done when a user marks it.
 	TaskType_TASK_TYPE_CONFIGURE_IGNORES TaskType = 6
 	// Join the community's chat. A step of each user; done when the user marks it.
 	TaskType_TASK_TYPE_JOIN_SLACK TaskType = 7
@@ -50,7 +50,7 @@ const (
 	TaskType_TASK_TYPE_ENABLE_INTEGRATION TaskType = 9
 	// Add another user. Done when the deployment has two users or an open invitation.
 	TaskType_TASK_TYPE_ADD_TEAM_MEMBER TaskType = 10
-	// Write a rule. Done when somebody marks it.
+	// Write a rule. Done when a user marks it.
 	TaskType_TASK_TYPE_WRITE_CUSTOM_RULE TaskType = 11
 	// Connect a source-code host. Done when the check of a connection succeeded.
 	TaskType_TASK_TYPE_SETUP_SCM_PROVIDER TaskType = 12

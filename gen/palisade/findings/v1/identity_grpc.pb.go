@@ -41,7 +41,7 @@ type FindingIdentityServiceClient interface {
 	// Declares a finding the same as another one, on all refs of the project. The other finding and its triage decision
 	// stay.
 	MergeFindings(ctx context.Context, in *MergeFindingsRequest, opts ...grpc.CallOption) (*MergeFindingsResponse, error)
-	// Undoes a split or a merge, once, while nobody has triaged or changed its findings since.
+	// Undoes a split or a merge, once, if its findings were not triaged or changed since.
 	UndoIdentityChange(ctx context.Context, in *UndoIdentityChangeRequest, opts ...grpc.CallOption) (*UndoIdentityChangeResponse, error)
 	// Lists the splits and merges, newest first.
 	ListIdentityChanges(ctx context.Context, in *ListIdentityChangesRequest, opts ...grpc.CallOption) (*ListIdentityChangesResponse, error)
@@ -120,7 +120,7 @@ type FindingIdentityServiceServer interface {
 	// Declares a finding the same as another one, on all refs of the project. The other finding and its triage decision
 	// stay.
 	MergeFindings(context.Context, *MergeFindingsRequest) (*MergeFindingsResponse, error)
-	// Undoes a split or a merge, once, while nobody has triaged or changed its findings since.
+	// Undoes a split or a merge, once, if its findings were not triaged or changed since.
 	UndoIdentityChange(context.Context, *UndoIdentityChangeRequest) (*UndoIdentityChangeResponse, error)
 	// Lists the splits and merges, newest first.
 	ListIdentityChanges(context.Context, *ListIdentityChangesRequest) (*ListIdentityChangesResponse, error)

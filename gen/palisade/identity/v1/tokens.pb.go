@@ -27,7 +27,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Purpose of a token. A token with the scope web-api is an API token, whatever other scopes it has. A token without
+// Purpose of a token. A token with the scope web-api is an API token, regardless of its other scopes. A token without
 // this scope is a CLI token.
 type TokenPurpose int32
 

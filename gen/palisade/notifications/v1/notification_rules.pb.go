@@ -366,7 +366,7 @@ func (x *CreateNotificationRuleRequest) GetNotificationRule() *NotificationRuleI
 // Response of CreateNotificationRule.
 type CreateNotificationRuleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rule as it is stored.
+	// The stored rule.
 	NotificationRule *NotificationRule `protobuf:"bytes,1,opt,name=notification_rule,proto3" json:"notification_rule,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -577,7 +577,7 @@ func (x *ReplaceNotificationRuleRequest) GetNotificationRule() *NotificationRule
 // Response of ReplaceNotificationRule.
 type ReplaceNotificationRuleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rule as it is stored.
+	// The stored rule.
 	NotificationRule *NotificationRule `protobuf:"bytes,1,opt,name=notification_rule,proto3" json:"notification_rule,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache

@@ -192,7 +192,7 @@ func (x *CreateNotificationWebhookRequest) GetWebhookSecret() string {
 // Response of CreateNotificationWebhook.
 type CreateNotificationWebhookResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The webhook as it is stored.
+	// The stored webhook.
 	Webhook       *NotificationWebhook `protobuf:"bytes,1,opt,name=webhook,proto3" json:"webhook,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -624,7 +624,7 @@ func (x *UpdateNotificationWebhookRequest) GetWebhookSecret() string {
 // Response of UpdateNotificationWebhook.
 type UpdateNotificationWebhookResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The webhook as it is stored.
+	// The stored webhook.
 	Webhook       *NotificationWebhook `protobuf:"bytes,1,opt,name=webhook,proto3" json:"webhook,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

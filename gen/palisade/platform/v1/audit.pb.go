@@ -460,7 +460,7 @@ type ListAuditEntriesResponse struct {
 	Entries []*AuditEntry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
 	// Cursor of the next page; empty after the last page.
 	Cursor string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	// Number of entries that this page leaves out because somebody edited, moved or added them in the database, bypassing
+	// Number of entries that this page leaves out because they were edited, moved or added in the database, bypassing
 	// the server. If it is above 0, run `palisade audit verify` on the server.
 	Withheld      int32 `protobuf:"varint,3,opt,name=withheld,proto3" json:"withheld,omitempty"`
 	unknownFields protoimpl.UnknownFields

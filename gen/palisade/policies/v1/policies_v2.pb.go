@@ -937,7 +937,7 @@ func (x *ApplyRemediationPoliciesRequest) GetBundle() *RemediationPoliciesBundle
 // Response of ApplyRemediationPolicies.
 type ApplyRemediationPoliciesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The policies as they are stored.
+	// The stored policies.
 	Bundle *RemediationPoliciesBundle `protobuf:"bytes,1,opt,name=bundle,proto3" json:"bundle,omitempty"`
 	// Version of this state.
 	StateVersion  string `protobuf:"bytes,2,opt,name=state_version,proto3" json:"state_version,omitempty"`

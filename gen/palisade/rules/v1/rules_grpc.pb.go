@@ -39,7 +39,7 @@ const (
 // Service group "rules": the rules of the deployment, the modes of their findings, and the former names of rules. Not
 // part of the published contract. Names of rules contain dots and slashes, which are part of the path.
 type RulesServiceClient interface {
-	// Stores rules. A rule with unchanged content stays as it is. Changed content becomes the next version, and the mode
+	// Stores rules. A rule with unchanged content stays the same. Changed content becomes the next version, and the mode
 	// stays. One invalid rule fails the whole import, unless skip_bad is set.
 	ImportRules(ctx context.Context, in *ImportRulesRequest, opts ...grpc.CallOption) (*ImportRulesResponse, error)
 	// Stores the starter rules of this release. Rules of the same names that have another origin stay unchanged.
@@ -166,7 +166,7 @@ func (c *rulesServiceClient) DeleteRuleAlias(ctx context.Context, in *DeleteRule
 // Service group "rules": the rules of the deployment, the modes of their findings, and the former names of rules. Not
 // part of the published contract. Names of rules contain dots and slashes, which are part of the path.
 type RulesServiceServer interface {
-	// Stores rules. A rule with unchanged content stays as it is. Changed content becomes the next version, and the mode
+	// Stores rules. A rule with unchanged content stays the same. Changed content becomes the next version, and the mode
 	// stays. One invalid rule fails the whole import, unless skip_bad is set.
 	ImportRules(context.Context, *ImportRulesRequest) (*ImportRulesResponse, error)
 	// Stores the starter rules of this release. Rules of the same names that have another origin stay unchanged.

@@ -198,7 +198,7 @@ type UploadReportResponse struct {
 	Reopened int32 `protobuf:"varint,7,opt,name=reopened,proto3" json:"reopened,omitempty"`
 	// Findings of the same tool and category that are no longer in the report.
 	Fixed int32 `protobuf:"varint,8,opt,name=fixed,proto3" json:"fixed,omitempty"`
-	// Findings that are gone because their rule no longer runs or their file no longer exists: nobody fixed them.
+	// Findings that are gone because their rule no longer runs or their file no longer exists: they were not fixed.
 	Removed int32 `protobuf:"varint,13,opt,name=removed,proto3" json:"removed,omitempty"`
 	// Results that were not stored; skipped_results has the reasons.
 	Skipped int32 `protobuf:"varint,9,opt,name=skipped,proto3" json:"skipped,omitempty"`

@@ -32,7 +32,7 @@ const (
 type WorkflowRunsServiceClient interface {
 	// Starts a run of an enabled workflow, in its current version.
 	TriggerWorkflowJob(ctx context.Context, in *TriggerWorkflowJobRequest, opts ...grpc.CallOption) (*TriggerWorkflowJobResponse, error)
-	// Cancels a run. Pending tasks never start. Running tasks are told to stop, and their results are discarded.
+	// Cancels a run. Pending tasks never start. Running tasks are asked to stop, and their results are discarded.
 	CancelWorkflowJob(ctx context.Context, in *CancelWorkflowJobRequest, opts ...grpc.CallOption) (*CancelWorkflowJobResponse, error)
 	// Starts a new run with the inputs and the version of a finished run.
 	RetryWorkflowJob(ctx context.Context, in *RetryWorkflowJobRequest, opts ...grpc.CallOption) (*RetryWorkflowJobResponse, error)
@@ -84,7 +84,7 @@ func (c *workflowRunsServiceClient) RetryWorkflowJob(ctx context.Context, in *Re
 type WorkflowRunsServiceServer interface {
 	// Starts a run of an enabled workflow, in its current version.
 	TriggerWorkflowJob(context.Context, *TriggerWorkflowJobRequest) (*TriggerWorkflowJobResponse, error)
-	// Cancels a run. Pending tasks never start. Running tasks are told to stop, and their results are discarded.
+	// Cancels a run. Pending tasks never start. Running tasks are asked to stop, and their results are discarded.
 	CancelWorkflowJob(context.Context, *CancelWorkflowJobRequest) (*CancelWorkflowJobResponse, error)
 	// Starts a new run with the inputs and the version of a finished run.
 	RetryWorkflowJob(context.Context, *RetryWorkflowJobRequest) (*RetryWorkflowJobResponse, error)

@@ -53,7 +53,8 @@ const (
 	byteInterval = 50 * time.Millisecond
 	// redirectDelay is how long a redirect takes.
 	redirectDelay = 200 * time.Millisecond
-	// listenTime is how long the receiver waits for a first byte. In some protocols the server speaks first.
+	// listenTime is how long the receiver waits for the first byte of the client. In some protocols the server sends
+	// first.
 	listenTime = 200 * time.Millisecond
 	// closeTimeout is how long a busy machine may take to close a connection.
 	closeTimeout = 30 * time.Second

@@ -197,7 +197,7 @@ func asText(value any) string {
 	return ""
 }
 
-// notObject refuses a value in place of a message or a map. The error does not repeat the value, which may be a
+// notObject refuses a value of another type for a message or a map. The error does not repeat the value, which may be a
 // credential.
 func notObject(path string, value any) error {
 	what := "something else"
