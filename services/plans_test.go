@@ -26,9 +26,7 @@ func TestPlans(t *testing.T) {
 		ours := newFilling(t, s, "ours", 1, 500)
 		newFilling(t, s, "theirs", 2, 4500)
 		ours.fillFindings(t, 20_000)
-		if err := s.Store.RefreshStatistics(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		s.RefreshStatistics(t)
 		explained := map[string]bool{}
 		for _, rpc := range inOrder(operations()) {
 			if rpc.descriptor.IsStreamingClient() || rpc.descriptor.IsStreamingServer() {

@@ -130,7 +130,7 @@ func TestRulesValidateNeedsNoServer(t *testing.T) {
 	if got.status != exitNo {
 		t.Errorf("status %d", got.status)
 	}
-	wantParts(t, got.out, "-:1: this is no YAML:")
+	wantParts(t, got.out, "-:1: this is not YAML:")
 	got = palisade(t, "rules:\n"+yamlRule("acme.a", "ERROR"), nil, "rules", "validate", dir, "-", "-o", "json")
 	wantParts(t, got.out, `"files":3,"problems":[{"file":"-","line":2,"rule":"acme.a","text":"the id is there already, in `, `"rules":3}`)
 	for _, test := range [][]string{{"missing"}, {t.TempDir()}} {

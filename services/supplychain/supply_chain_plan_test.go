@@ -109,9 +109,7 @@ func seedForPlans(t *testing.T, s *apitest.Server) *inventory {
 	if _, err := dependencies.Tidy(t.Context(), s.Store); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Store.RefreshStatistics(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s.RefreshStatistics(t)
 	return ours
 }
 

@@ -5,6 +5,7 @@ package apitest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -219,6 +220,18 @@ func (s *Server) AddUser(t testing.TB, of Tenant, email string, role access.Role
 		t.Fatal(err)
 	}
 	return value
+}
+
+// RefreshStatistics refreshes the planner statistics, after the server has finished its own refresh.
+func (s *Server) RefreshStatistics(t testing.TB) {
+	t.Helper()
+	Eventually(t, "planner statistics are refreshed", func() bool {
+		err := s.Store.RefreshStatistics(t.Context())
+		if err != nil && !errors.Is(err, store.ErrBusy) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 // System returns a context that acts for the server itself, to create test data.
