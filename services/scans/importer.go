@@ -48,8 +48,11 @@ type reportRun struct {
 	analysis ingest.Analysis
 }
 
-// formatOf detects the format of a report, and rewinds the file.
+// formatOf detects the format of a report, whatever the offset of the file, and rewinds the file.
 func formatOf(file io.ReadSeeker) (format, error) {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return format{}, err
+	}
 	head := make([]byte, headSize)
 	n, err := io.ReadFull(file, head)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
