@@ -282,7 +282,7 @@ func TestScmAppRequestInvalid(t *testing.T) {
 			`,"namespace":"acme","baseUrl":"https://10.0.0.1"`:                                     "baseUrl must be an https:// URL with a public host",
 			`,"namespace":"acme","githubEntityType":"GITHUB_ENTITY_TYPE_TEAM"`:                     "githubEntityType",
 			fmt.Sprintf(`,"deploymentScmConfigId":"%d"`, gitLab):                                   "applications can be registered at GitHub and GitHub Enterprise only",
-			fmt.Sprintf(`,"deploymentScmConfigId":"%d","baseUrl":"https://git.acme.test"`, gitHub): "baseUrl must be that of SCM config",
+			fmt.Sprintf(`,"deploymentScmConfigId":"%d","baseUrl":"https://git.acme.test"`, gitHub): "baseUrl must be the baseUrl of SCM config",
 		} {
 			body := s.Body(t, chief, http.MethodPost, "/api/scm/app_request", fmt.Sprintf(`{"deploymentId":%d%s}`, s.DeploymentID, more), 400)
 			if !strings.Contains(body, want) {

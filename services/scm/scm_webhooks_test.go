@@ -193,7 +193,7 @@ func TestFailingChecks(t *testing.T) {
 			"rate limit is used up":           hosttest.Status(429, `{}`, "Retry-After", "30"),
 			"try again later":                 hosttest.Status(500, `oops`),
 			"a control character":             hosttest.Status(422, `{"message":"a control\u0000 character"}`),
-			"not that of this type of host":   hosttest.Status(200, `<html>`),
+			"not from this type of host":      hosttest.Status(200, `<html>`),
 			"redirects to another address":    http.RedirectHandler("http://127.0.0.1:1/elsewhere", http.StatusFound).ServeHTTP,
 			"the host redirected too often":   func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) },
 			"the host's answer was too large": hosttest.Status(200, `"`+strings.Repeat("x", 9<<20)+`"`),
