@@ -59,7 +59,7 @@ func TestListsOfTeams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		analyze(t, s)
+		s.RefreshStatistics(t)
 		walk := func(token string, r *findingsv1.ListFindingsRequest) (labels []string) {
 			for r = proto.CloneOf(r); ; r.Page++ {
 				r.DeploymentSlug = "acme"

@@ -54,7 +54,7 @@ func seedForPlans(t *testing.T, s *apitest.Server) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	analyze(t, s)
+	s.RefreshStatistics(t)
 	return ours
 }
 
@@ -75,18 +75,6 @@ SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) + i % 60, CAST(? AS BIGINT) + CASE W
 	CASE WHEN i % 300 = 1 THEN TRUE END, CASE i % 50 WHEN 6 THEN 'open' END,
 	CASE WHEN i % 3 = 2 THEN CASE i % 50 WHEN 7 THEN 'confirmed_valid' ELSE 'no_validator' END END, CASE WHEN i % 300 = 2 THEN TRUE END,
 	1, 1000000 + i, 1, 1, ? FROM n`
-
-// analyze refreshes the planner's statistics.
-func analyze(t *testing.T, s *apitest.Server) {
-	t.Helper()
-	db := s.Store.Pools()["writer"]
-	if db == nil {
-		db = s.Store.Pools()["main"]
-	}
-	if _, err := db.ExecContext(t.Context(), "ANALYZE"); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // Every documented filter uses an index: no plan reads the whole table.
 func TestPlansUseIndexes(t *testing.T) {
@@ -234,7 +222,7 @@ func seedTeams(t *testing.T, s *apitest.Server, l *fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	analyze(t, s)
+	s.RefreshStatistics(t)
 }
 
 // requireTeamIndexes requires an index on findings and an index on the projects of teams, and that the statements limit

@@ -51,13 +51,7 @@ func seedForIssuePlans(t *testing.T, s *apitest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := s.Store.Pools()["writer"]
-	if db == nil {
-		db = s.Store.Pools()["main"]
-	}
-	if _, err := db.ExecContext(t.Context(), "ANALYZE"); err != nil {
-		t.Fatal(err)
-	}
+	s.RefreshStatistics(t)
 }
 
 // wholeIssueTable matches plans that read a table without an index. SQLite also says SCAN for reading a whole index.

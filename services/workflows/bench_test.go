@@ -62,7 +62,7 @@ func BenchmarkJobReads(b *testing.B) {
 			}
 			return err
 		})
-		analyzeRuns(b, s)
+		s.RefreshStatistics(b)
 		get := func(b *testing.B, path, tag string, want int) string {
 			request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, s.URL+path, http.NoBody)
 			if err != nil {

@@ -183,7 +183,7 @@ func TestJobGraphQueries(t *testing.T) {
 			}
 			return nil
 		})
-		analyzeRuns(t, s)
+		s.RefreshStatistics(t)
 		many := ask(asDeployment(t, s.DeploymentID))
 		if few != 6 || len(many) != 6 {
 			t.Errorf("%d queries for a few tasks, %d for many; want 6", few, len(many))
@@ -214,15 +214,6 @@ WHERE deployment_id = CAST(? AS BIGINT) AND run_id >= CAST(? AS BIGINT) AND crea
 INSERT INTO workflow_forks (deployment_id, run_id, task_id, parent_id, step, join_step, branches, started, arrived)
 SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) + i, 100000 + i, 0, 'units', 'collect', 3, 3, 2 FROM n`
 )
-
-// analyzeRuns updates the planner's statistics.
-func analyzeRuns(t testing.TB, s *apitest.Server) {
-	t.Helper()
-	_, writer := s.Store.DB()
-	if _, err := writer.ExecContext(t.Context(), "ANALYZE"); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestWatchJob(t *testing.T) {
 	t.Parallel()

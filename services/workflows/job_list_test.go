@@ -100,7 +100,7 @@ func TestJobListPlans(t *testing.T) {
 		w.write(t, s.DeploymentID, func(ctx context.Context, tx *ent.Tx) error {
 			return s.Store.Exec(ctx, tx, manyRunsSQL, s.DeploymentID)
 		})
-		analyzeRuns(t, s)
+		s.RefreshStatistics(t)
 		st, log := w.logged(t)
 		reader, _ := st.DB()
 		reads := workflows.NewJobReads(st)
