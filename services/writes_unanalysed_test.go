@@ -135,16 +135,9 @@ func neverAnalyse(t *testing.T, database string) {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(1)
-	for _, statement := range []string{
-		`DO $$ DECLARE name regclass; BEGIN
-			FOR name IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace LOOP
-				EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = false)', name);
-			END LOOP; END $$`,
-		"SELECT pg_advisory_lock(7210463915)",
-	} {
-		if _, err := db.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+	storetest.StopAutovacuum(t, db)
+	if _, err := db.ExecContext(t.Context(), "SELECT pg_advisory_lock(7210463915)"); err != nil {
+		t.Fatal(err)
 	}
 }
 
