@@ -66,10 +66,9 @@ func TestPlans(t *testing.T) {
 			t.Parallel()
 			st, j := newNode(t, store.Options{Database: storetest.Postgres(t)})
 			_, writer := st.DB()
-			for _, statement := range []string{"ALTER TABLE river_job SET (autovacuum_enabled = off)", statistics} {
-				if _, err := writer.ExecContext(t.Context(), statement); err != nil {
-					t.Fatal(err)
-				}
+			storetest.StopAutovacuum(t, writer)
+			if _, err := writer.ExecContext(t.Context(), statistics); err != nil {
+				t.Fatal(err)
 			}
 			fill(t, st, 20_000, "owned", "default", "available", `{"deployment_id": 1, "run_id": 1, "text": "%d"}`)
 			fill(t, st, 100, "owned", "default", "available", `{"deployment_id": %d, "run_id": 1, "text": "x"}`)

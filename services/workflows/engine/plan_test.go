@@ -13,6 +13,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/workflowattempt"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/workflows/schedule"
 )
 
@@ -101,20 +102,6 @@ func (f *fixture) fill(run *ent.WorkflowRun, n int, status, finished string) {
 	}
 }
 
-// neverAnalyse disables autovacuum, and so automatic statistics, for attempts and tasks on PostgreSQL.
-func (f *fixture) neverAnalyse() {
-	f.t.Helper()
-	if !f.store.Postgres() {
-		return
-	}
-	_, writer := f.store.DB()
-	for _, table := range []string{"workflow_attempts", "workflow_tasks"} {
-		if _, err := writer.ExecContext(f.ctx, "ALTER TABLE "+table+" SET (autovacuum_enabled = false)"); err != nil {
-			f.t.Fatal(err)
-		}
-	}
-}
-
 // Statements of a running run, of its cancellation and of claims read only open attempts and tasks, and skip all that
 // have ended. The tables have no statistics.
 func TestPlansOfRuns(t *testing.T) {
@@ -122,12 +109,14 @@ func TestPlansOfRuns(t *testing.T) {
 		if err := f.stop(testTimeout); err != nil {
 			t.Fatal(err)
 		}
-		f.neverAnalyse()
+		_, db := f.store.DB()
+		if f.store.Postgres() {
+			storetest.StopAutovacuum(t, db)
+		}
 		const external = "  - {name: work, uses: external}\n"
 		large, old, small := f.run(workflow(external), 0), f.run(workflow(external), 0), f.run(workflow(external), 0)
 		f.fill(large, 100_000, Pending, "NULL")
 		f.fill(old, 100_000, Succeeded, "1")
-		_, db := f.store.DB()
 		var plans []string
 		driver := explained{entsql.OpenDB(f.store.Dialect(), db), t, &plans}
 		tx, err := ent.NewClient(ent.Driver(driver)).Tx(f.ctx)
