@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A spooled report is at its end when its format is detected. Each format sees the first bytes, and gets the file rewound.
+// A spooled report is at its end when its format is detected. Each format sees the first bytes, and gets the file
+// rewound.
 func TestFormatOf(t *testing.T) {
 	defer func(before []format) { formats = before }(formats)
 	report := strings.Repeat("x", 2*headSize)
