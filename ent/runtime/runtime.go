@@ -84,15 +84,15 @@ import (
 // The policies, hooks, default values and validators of ent/schema.
 func init() {
 	advisory.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	advisory.Hooks[0] = askPolicy(advisory.Policy)
+	advisory.Hooks[0] = enforcePolicy(advisory.Policy)
 	advisory.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	advisorypackage.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	advisorypackage.Hooks[0] = askPolicy(advisorypackage.Policy)
+	advisorypackage.Hooks[0] = enforcePolicy(advisorypackage.Policy)
 	advisorypackage.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	agenticissue.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.AgenticIssue{}.Policy()}
-	agenticissue.Hooks[0] = askPolicy(agenticissue.Policy)
+	agenticissue.Hooks[0] = enforcePolicy(agenticissue.Policy)
 	agenticissue.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	agenticissue.Hooks[2] = schema.AgenticIssue{}.Hooks()[0]
 	agenticissue.DefaultClass = ""
@@ -103,19 +103,19 @@ func init() {
 	agenticissue.DefaultTriageReason = ""
 
 	agenticissuecoverage.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	agenticissuecoverage.Hooks[0] = askPolicy(agenticissuecoverage.Policy)
+	agenticissuecoverage.Hooks[0] = enforcePolicy(agenticissuecoverage.Policy)
 	agenticissuecoverage.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	agenticissueevent.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	agenticissueevent.Hooks[0] = askPolicy(agenticissueevent.Policy)
+	agenticissueevent.Hooks[0] = enforcePolicy(agenticissueevent.Policy)
 	agenticissueevent.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	agenticissuelabel.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	agenticissuelabel.Hooks[0] = askPolicy(agenticissuelabel.Policy)
+	agenticissuelabel.Hooks[0] = enforcePolicy(agenticissuelabel.Policy)
 	agenticissuelabel.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	aianalysis.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.AiAnalysis{}.Policy()}
-	aianalysis.Hooks[0] = askPolicy(aianalysis.Policy)
+	aianalysis.Hooks[0] = enforcePolicy(aianalysis.Policy)
 	aianalysis.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	aianalysis.Hooks[2] = schema.AiAnalysis{}.Hooks()[0]
 	aianalysis.DefaultGroupID = 0
@@ -133,12 +133,12 @@ func init() {
 	aianalysis.DefaultRound = 0
 
 	aifeedback.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	aifeedback.Hooks[0] = askPolicy(aifeedback.Policy)
+	aifeedback.Hooks[0] = enforcePolicy(aifeedback.Policy)
 	aifeedback.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	aifeedback.DefaultNote = ""
 
 	aifix.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.AiFix{}.Policy()}
-	aifix.Hooks[0] = askPolicy(aifix.Policy)
+	aifix.Hooks[0] = enforcePolicy(aifix.Policy)
 	aifix.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	aifix.Hooks[2] = schema.AiFix{}.Hooks()[0]
 	aifix.DefaultBranch = ""
@@ -147,37 +147,37 @@ func init() {
 	aifix.DefaultRound = 0
 
 	aimemory.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.AiMemory{}.Policy()}
-	aimemory.Hooks[0] = askPolicy(aimemory.Policy)
+	aimemory.Hooks[0] = enforcePolicy(aimemory.Policy)
 	aimemory.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	aimemory.Hooks[2] = schema.AiMemory{}.Hooks()[0]
 	aimemory.DefaultVulnerabilityClass = ""
 	aimemory.DefaultCreatedBy = ""
 
 	aimemoryuse.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.AiMemoryUse{}.Policy()}
-	aimemoryuse.Hooks[0] = askPolicy(aimemoryuse.Policy)
+	aimemoryuse.Hooks[0] = enforcePolicy(aimemoryuse.Policy)
 	aimemoryuse.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	aimemoryuse.Hooks[2] = schema.AiMemoryUse{}.Hooks()[0]
 
 	aitaskgroup.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	aitaskgroup.Hooks[0] = askPolicy(aitaskgroup.Policy)
+	aitaskgroup.Hooks[0] = enforcePolicy(aitaskgroup.Policy)
 	aitaskgroup.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	aitaskgroup.DefaultRegenerate = false
 	aitaskgroup.DefaultMemoryID = 0
 
 	auditentry.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	auditentry.Hooks[0] = askPolicy(auditentry.Policy)
+	auditentry.Hooks[0] = enforcePolicy(auditentry.Policy)
 	auditentry.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	auditentry.DefaultSequence = 0
 	auditentry.DefaultActorName = ""
 	auditentry.DefaultUserID = 0
 
 	audithead.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	audithead.Hooks[0] = askPolicy(audithead.Policy)
+	audithead.Hooks[0] = enforcePolicy(audithead.Policy)
 	audithead.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	audithead.DefaultSequence = 0
 
 	delivery.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	delivery.Hooks[0] = askPolicy(delivery.Policy)
+	delivery.Hooks[0] = enforcePolicy(delivery.Policy)
 	delivery.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	delivery.DefaultProjectID = 0
 	delivery.DefaultScanID = 0
@@ -187,22 +187,22 @@ func init() {
 	delivery.DefaultLastError = ""
 
 	deliveryattempt.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	deliveryattempt.Hooks[0] = askPolicy(deliveryattempt.Policy)
+	deliveryattempt.Hooks[0] = enforcePolicy(deliveryattempt.Policy)
 	deliveryattempt.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	dependency.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.Dependency{}.Policy()}
-	dependency.Hooks[0] = askPolicy(dependency.Policy)
+	dependency.Hooks[0] = enforcePolicy(dependency.Policy)
 	dependency.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	dependency.Hooks[2] = schema.Dependency{}.Hooks()[0]
 	dependency.DefaultHasPaths = false
 
 	dependencypackage.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	dependencypackage.Hooks[0] = askPolicy(dependencypackage.Policy)
+	dependencypackage.Hooks[0] = enforcePolicy(dependencypackage.Policy)
 	dependencypackage.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	dependencypackage.DefaultLicense = ""
 
 	deployment.Policy = privacy.Policies{schema.Deployment{}.Policy()}
-	deployment.Hooks[0] = askPolicy(deployment.Policy)
+	deployment.Hooks[0] = enforcePolicy(deployment.Policy)
 	deployment.SlugValidator = notEmpty
 	deployment.NameValidator = notEmpty
 	deployment.DefaultDefaultRole = "ORG_ROLE_MEMBER"
@@ -212,13 +212,13 @@ func init() {
 	deployment.DefaultCatalogRevision = 0
 
 	finding.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.Finding{}.Policy()}
-	finding.Hooks[0] = askPolicy(finding.Policy)
+	finding.Hooks[0] = enforcePolicy(finding.Policy)
 	finding.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	finding.Hooks[2] = schema.Finding{}.Hooks()[0]
 	finding.DefaultTriageState = "untriaged"
 
 	findingevent.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.FindingEvent{}.Policy()}
-	findingevent.Hooks[0] = askPolicy(findingevent.Policy)
+	findingevent.Hooks[0] = enforcePolicy(findingevent.Policy)
 	findingevent.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	findingevent.Hooks[2] = schema.FindingEvent{}.Hooks()[0]
 	findingevent.DefaultReason = ""
@@ -226,65 +226,65 @@ func init() {
 	findingevent.DefaultActorName = ""
 
 	findingmatch.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.FindingMatch{}.Policy()}
-	findingmatch.Hooks[0] = askPolicy(findingmatch.Policy)
+	findingmatch.Hooks[0] = enforcePolicy(findingmatch.Policy)
 	findingmatch.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	findingmatch.Hooks[2] = schema.FindingMatch{}.Hooks()[0]
 
 	identitychange.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.IdentityChange{}.Policy()}
-	identitychange.Hooks[0] = askPolicy(identitychange.Policy)
+	identitychange.Hooks[0] = enforcePolicy(identitychange.Policy)
 	identitychange.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	identitychange.Hooks[2] = schema.IdentityChange{}.Hooks()[0]
 	identitychange.DefaultNote = ""
 
 	installcheck.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	installcheck.Hooks[0] = askPolicy(installcheck.Policy)
+	installcheck.Hooks[0] = enforcePolicy(installcheck.Policy)
 	installcheck.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	installcheck.DefaultTitle = ""
 
 	installscan.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	installscan.Hooks[0] = askPolicy(installscan.Policy)
+	installscan.Hooks[0] = enforcePolicy(installscan.Policy)
 	installscan.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	invitation.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	invitation.Hooks[0] = askPolicy(invitation.Policy)
+	invitation.Hooks[0] = enforcePolicy(invitation.Policy)
 	invitation.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	membership.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	membership.Hooks[0] = askPolicy(membership.Policy)
+	membership.Hooks[0] = enforcePolicy(membership.Policy)
 	membership.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	notification.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	notification.Hooks[0] = askPolicy(notification.Policy)
+	notification.Hooks[0] = enforcePolicy(notification.Policy)
 	notification.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	notificationevent.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	notificationevent.Hooks[0] = askPolicy(notificationevent.Policy)
+	notificationevent.Hooks[0] = enforcePolicy(notificationevent.Policy)
 	notificationevent.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	notificationevent.DefaultAfterFindingID = 0
 
 	notificationrule.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	notificationrule.Hooks[0] = askPolicy(notificationrule.Policy)
+	notificationrule.Hooks[0] = enforcePolicy(notificationrule.Policy)
 	notificationrule.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	notificationrule.DefaultIsEnabled = false
 	notificationrule.DefaultUseNetworkBroker = false
 	notificationrule.DefaultSendScanCompletion = true
 
 	notificationseen.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	notificationseen.Hooks[0] = askPolicy(notificationseen.Policy)
+	notificationseen.Hooks[0] = enforcePolicy(notificationseen.Policy)
 	notificationseen.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	notificationwebhook.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	notificationwebhook.Hooks[0] = askPolicy(notificationwebhook.Policy)
+	notificationwebhook.Hooks[0] = enforcePolicy(notificationwebhook.Policy)
 	notificationwebhook.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	notificationwebhook.NameValidator = notEmpty
 	notificationwebhook.DefaultUseNetworkBroker = false
 
 	onboardingtask.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	onboardingtask.Hooks[0] = askPolicy(onboardingtask.Policy)
+	onboardingtask.Hooks[0] = enforcePolicy(onboardingtask.Policy)
 	onboardingtask.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	packagemanagerconfig.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	packagemanagerconfig.Hooks[0] = askPolicy(packagemanagerconfig.Policy)
+	packagemanagerconfig.Hooks[0] = enforcePolicy(packagemanagerconfig.Policy)
 	packagemanagerconfig.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	packagemanagerconfig.NameValidator = notEmpty
 	packagemanagerconfig.DefaultRequiresAuth = false
@@ -292,19 +292,19 @@ func init() {
 	packagemanagerconfig.DefaultCredentialKind = ""
 
 	pageboundary.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	pageboundary.Hooks[0] = askPolicy(pageboundary.Policy)
+	pageboundary.Hooks[0] = enforcePolicy(pageboundary.Policy)
 	pageboundary.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	pendingimport.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	pendingimport.Hooks[0] = askPolicy(pendingimport.Policy)
+	pendingimport.Hooks[0] = enforcePolicy(pendingimport.Policy)
 	pendingimport.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	productfeedback.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	productfeedback.Hooks[0] = askPolicy(productfeedback.Policy)
+	productfeedback.Hooks[0] = enforcePolicy(productfeedback.Policy)
 	productfeedback.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	project.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.Project{}.Policy()}
-	project.Hooks[0] = askPolicy(project.Policy)
+	project.Hooks[0] = enforcePolicy(project.Policy)
 	project.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	project.Hooks[2] = schema.Project{}.Hooks()[0]
 	project.Hooks[3] = schema.Project{}.Hooks()[1]
@@ -321,38 +321,38 @@ func init() {
 	project.DefaultManagedFullScan = false
 
 	projecttag.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.ProjectTag{}.Policy()}
-	projecttag.Hooks[0] = askPolicy(projecttag.Policy)
+	projecttag.Hooks[0] = enforcePolicy(projecttag.Policy)
 	projecttag.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	projecttag.Hooks[2] = schema.ProjectTag{}.Hooks()[0]
 
 	remediationpolicy.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	remediationpolicy.Hooks[0] = askPolicy(remediationpolicy.Policy)
+	remediationpolicy.Hooks[0] = enforcePolicy(remediationpolicy.Policy)
 	remediationpolicy.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	reviewcommentcontent.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	reviewcommentcontent.Hooks[0] = askPolicy(reviewcommentcontent.Policy)
+	reviewcommentcontent.Hooks[0] = enforcePolicy(reviewcommentcontent.Policy)
 	reviewcommentcontent.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	rule.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	rule.Hooks[0] = askPolicy(rule.Policy)
+	rule.Hooks[0] = enforcePolicy(rule.Policy)
 	rule.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	rule.Hooks[2] = schema.Rule{}.Hooks()[0]
 
 	rulealias.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	rulealias.Hooks[0] = askPolicy(rulealias.Policy)
+	rulealias.Hooks[0] = enforcePolicy(rulealias.Policy)
 	rulealias.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	ruledocument.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	ruledocument.Hooks[0] = askPolicy(ruledocument.Policy)
+	ruledocument.Hooks[0] = enforcePolicy(ruledocument.Policy)
 	ruledocument.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	ruledocument.DefaultVisibility = "org_private"
 
 	ruleversion.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	ruleversion.Hooks[0] = askPolicy(ruleversion.Policy)
+	ruleversion.Hooks[0] = enforcePolicy(ruleversion.Policy)
 	ruleversion.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	scan.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.Scan{}.Policy()}
-	scan.Hooks[0] = askPolicy(scan.Policy)
+	scan.Hooks[0] = enforcePolicy(scan.Policy)
 	scan.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	scan.Hooks[2] = schema.Scan{}.Hooks()[0]
 	scan.DefaultResultsState = ""
@@ -363,16 +363,16 @@ func init() {
 	scan.DefaultSecretsCount = 0
 
 	scancoverage.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.ScanCoverage{}.Policy()}
-	scancoverage.Hooks[0] = askPolicy(scancoverage.Policy)
+	scancoverage.Hooks[0] = enforcePolicy(scancoverage.Policy)
 	scancoverage.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	scancoverage.Hooks[2] = schema.ScanCoverage{}.Hooks()[0]
 
 	scanpayload.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	scanpayload.Hooks[0] = askPolicy(scanpayload.Policy)
+	scanpayload.Hooks[0] = enforcePolicy(scanpayload.Policy)
 	scanpayload.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	scmapp.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	scmapp.Hooks[0] = askPolicy(scmapp.Policy)
+	scmapp.Hooks[0] = enforcePolicy(scmapp.Policy)
 	scmapp.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	scmapp.DefaultEntityType = ""
 	scmapp.DefaultSlug = ""
@@ -386,7 +386,7 @@ func init() {
 	scmapp.DefaultWebhookKey = ""
 
 	scmconfig.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	scmconfig.Hooks[0] = askPolicy(scmconfig.Policy)
+	scmconfig.Hooks[0] = enforcePolicy(scmconfig.Policy)
 	scmconfig.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	scmconfig.NamespaceValidator = notEmpty
 	scmconfig.DefaultSourceID = ""
@@ -402,18 +402,18 @@ func init() {
 	scmconfig.DefaultWebhookKey = ""
 
 	setting.Policy = privacy.Policies{schema.Setting{}.Policy()}
-	setting.Hooks[0] = askPolicy(setting.Policy)
+	setting.Hooks[0] = enforcePolicy(setting.Policy)
 
 	signingkey.Policy = privacy.Policies{schema.SigningKey{}.Policy()}
-	signingkey.Hooks[0] = askPolicy(signingkey.Policy)
+	signingkey.Hooks[0] = enforcePolicy(signingkey.Policy)
 
 	tag.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.Tag{}.Policy()}
-	tag.Hooks[0] = askPolicy(tag.Policy)
+	tag.Hooks[0] = enforcePolicy(tag.Policy)
 	tag.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	tag.NameValidator = notEmpty
 
 	team.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	team.Hooks[0] = askPolicy(team.Policy)
+	team.Hooks[0] = enforcePolicy(team.Policy)
 	team.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	team.NameValidator = notEmpty
 	team.SlugValidator = notEmpty
@@ -421,48 +421,48 @@ func init() {
 	team.DefaultIsUserDefault = false
 
 	teammember.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	teammember.Hooks[0] = askPolicy(teammember.Policy)
+	teammember.Hooks[0] = enforcePolicy(teammember.Policy)
 	teammember.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	teamproject.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	teamproject.Hooks[0] = askPolicy(teamproject.Policy)
+	teamproject.Hooks[0] = enforcePolicy(teamproject.Policy)
 	teamproject.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	token.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	token.Hooks[0] = askPolicy(token.Policy)
+	token.Hooks[0] = enforcePolicy(token.Policy)
 	token.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	tokenrequest.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	tokenrequest.Hooks[0] = askPolicy(tokenrequest.Policy)
+	tokenrequest.Hooks[0] = enforcePolicy(tokenrequest.Policy)
 	tokenrequest.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	user.Policy = privacy.Policies{schema.User{}.Policy()}
-	user.Hooks[0] = askPolicy(user.Policy)
+	user.Hooks[0] = enforcePolicy(user.Policy)
 	user.EmailValidator = notEmpty
 
 	webhookevent.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	webhookevent.Hooks[0] = askPolicy(webhookevent.Policy)
+	webhookevent.Hooks[0] = enforcePolicy(webhookevent.Policy)
 	webhookevent.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	webhookevent.DefaultAttempts = 0
 	webhookevent.DefaultFailed = false
 
 	webhookreceipt.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	webhookreceipt.Hooks[0] = askPolicy(webhookreceipt.Policy)
+	webhookreceipt.Hooks[0] = enforcePolicy(webhookreceipt.Policy)
 	webhookreceipt.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	workflow.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	workflow.Hooks[0] = askPolicy(workflow.Policy)
+	workflow.Hooks[0] = enforcePolicy(workflow.Policy)
 	workflow.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	workflow.NameValidator = notEmpty
 	workflow.DefaultEnabled = true
 	workflow.DefaultVersionID = 0
 
 	workflowartifact.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	workflowartifact.Hooks[0] = askPolicy(workflowartifact.Policy)
+	workflowartifact.Hooks[0] = enforcePolicy(workflowartifact.Policy)
 	workflowartifact.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	workflowattempt.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	workflowattempt.Hooks[0] = askPolicy(workflowattempt.Policy)
+	workflowattempt.Hooks[0] = enforcePolicy(workflowattempt.Policy)
 	workflowattempt.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	workflowattempt.DefaultExternal = false
 	workflowattempt.DefaultError = ""
@@ -472,7 +472,7 @@ func init() {
 	workflowattempt.DefaultCostCredits = 0
 
 	workflowfinding.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	workflowfinding.Hooks[0] = askPolicy(workflowfinding.Policy)
+	workflowfinding.Hooks[0] = enforcePolicy(workflowfinding.Policy)
 	workflowfinding.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	workflowfinding.DefaultIssueID = 0
 	workflowfinding.DefaultFile = ""
@@ -483,14 +483,14 @@ func init() {
 	workflowfinding.DefaultReasoning = ""
 
 	workflowfork.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	workflowfork.Hooks[0] = askPolicy(workflowfork.Policy)
+	workflowfork.Hooks[0] = enforcePolicy(workflowfork.Policy)
 	workflowfork.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	workflowfork.DefaultParentID = 0
 	workflowfork.DefaultStarted = 0
 	workflowfork.DefaultArrived = 0
 
 	workflowrun.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.WorkflowRun{}.Policy()}
-	workflowrun.Hooks[0] = askPolicy(workflowrun.Policy)
+	workflowrun.Hooks[0] = enforcePolicy(workflowrun.Policy)
 	workflowrun.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	workflowrun.Hooks[2] = schema.WorkflowRun{}.Hooks()[0]
 	workflowrun.DefaultError = ""
@@ -510,7 +510,7 @@ func init() {
 	workflowrun.DefaultRevision = 0
 
 	workflowtask.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	workflowtask.Hooks[0] = askPolicy(workflowtask.Policy)
+	workflowtask.Hooks[0] = enforcePolicy(workflowtask.Policy)
 	workflowtask.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	workflowtask.DefaultForkID = 0
 	workflowtask.DefaultBranch = ""
@@ -522,15 +522,15 @@ func init() {
 	workflowtask.DefaultCostCredits = 0
 
 	workflowversion.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
-	workflowversion.Hooks[0] = askPolicy(workflowversion.Policy)
+	workflowversion.Hooks[0] = enforcePolicy(workflowversion.Policy)
 	workflowversion.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	workflowversion.DefaultPublished = true
 	workflowversion.DefaultPublishedBy = ""
 
 }
 
-// askPolicy is the hook that every change goes through first.
-func askPolicy(policy ent.Policy) ent.Hook {
+// enforcePolicy is the first hook of every change.
+func enforcePolicy(policy ent.Policy) ent.Hook {
 	return func(next ent.Mutator) ent.Mutator {
 		return ent.MutateFunc(func(ctx context.Context, m ent.Mutation) (ent.Value, error) {
 			if err := policy.EvalMutation(ctx, m); err != nil {

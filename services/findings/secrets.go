@@ -139,13 +139,13 @@ func (s *Secrets) convert(ctx context.Context, rows []*ent.Finding) ([]*findings
 	if err != nil {
 		return nil, err
 	}
-	list := make([]*findingsv1.SecretsFinding, len(rows))
+	secrets := make([]*findingsv1.SecretsFinding, len(rows))
 	for i, row := range rows {
-		if list[i], err = convertSecret(row, about); err != nil {
+		if secrets[i], err = convertSecret(row, about); err != nil {
 			return nil, err
 		}
 	}
-	return list, nil
+	return secrets, nil
 }
 
 func convertSecret(row *ent.Finding, about *catalog) (*findingsv1.SecretsFinding, error) {

@@ -86,7 +86,7 @@ func check(root string) (*report, error) {
 }
 
 // generated matches the first lines of files that programs write.
-var generated = regexp.MustCompile(`(?i)code generated .*do not edit|made by .make generate`)
+var generated = regexp.MustCompile(`(?i)code generated .*do not edit`)
 
 // reader returns what extracts the prose of a file, or nil for a file that is not checked.
 func reader(name string) func([]byte) []block {
